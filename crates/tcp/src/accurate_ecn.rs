@@ -1,9 +1,10 @@
-//! Accurate feedback of marks (RFC 9768): the receiver counts marked packets, and every segment carries
-//! the last three bits of its count in the flags AE, CWR and ECE.
+//! Accurate feedback of marks (RFC 9768): the receiver counts marked packets, and every segment
+//! carries the last three bits of its count in the flags AE, CWR and ECE.
 //!
-//! There is no room for the option with counters of bytes, which is not required (§3.2.3): where an ACK
-//! covers more than seven segments, the count is taken to have come round as often as it can have
-//! (§3.2.2.5.2). Tests for paths that mangle flags (§3.2.2.3, §3.2.2.4) are left out: no path here does.
+//! There is no room for the option with counters of bytes, which is not required (§3.2.3): where an
+//! ACK covers more than seven segments, the count is taken to have come round as often as it can
+//! have (§3.2.2.5.2). Tests for paths that mangle flags (§3.2.2.3, §3.2.2.4) are left out: no path
+//! here does.
 
 use crate::segment::{Flags, Segment};
 
@@ -11,7 +12,8 @@ use crate::segment::{Flags, Segment};
 const FIRST: u8 = 5;
 /// The bits of a count that a segment carries.
 const BITS: u8 = 0b111;
-/// What the answer to a SYN, and the first ACK, say of one that was marked (§3.1.1, §3.2.2.1).
+/// The code of a marked SYN in its answer, and of a marked SYN-ACK in the first ACK (§3.1.1,
+/// §3.2.2.1).
 const CAME_MARKED: u8 = 0b110;
 /// Marks after which an ACK leaves at once, while data waits for one and else (§3.2.2.5.1).
 const UNTOLD_WITH_DATA: u8 = 2;
@@ -30,7 +32,7 @@ pub(crate) const fn bits_of(flags: Flags) -> u8 {
         | flags.has(Flags::ECE) as u8
 }
 
-/// What the handshake says of how the other's SYN arrived (§3.1.1, table 2).
+/// The code by which the handshake reports how the peer's SYN arrived (§3.1.1, table 2).
 const fn how_arrived(flags: Flags) -> u8 {
     if flags.has(Flags::CE) {
         CAME_MARKED
@@ -48,7 +50,7 @@ const fn how_arrived(flags: Flags) -> u8 {
 pub(crate) struct AccurateEcn {
     /// Marked packets that arrived (`r.cep`). Only the last bits are ever needed.
     received: u8,
-    /// Of the packets sent, those that are known to have been marked (`s.cep`).
+    /// Packets sent that are known to have been marked (`s.cep`).
     known: u8,
     /// Marked packets since something was last sent.
     untold: u8,
@@ -83,7 +85,7 @@ impl AccurateEcn {
         flags_of(self.received)
     }
 
-    /// The same of one without data. The first of one that has asked tells how the SYN-ACK arrived
+    /// The flags of an ACK without data. The first from the client reports how the SYN-ACK arrived
     /// (§3.2.2.1).
     pub fn of_ack(self) -> Flags {
         flags_of(self.owes_arrival.unwrap_or(self.received))
@@ -94,7 +96,8 @@ impl AccurateEcn {
         (self.untold, self.owes_arrival) = (0, None);
     }
 
-    /// A packet arrived after the handshake. Says whether its marks are to be told at once (§3.2.2.5.1).
+    /// A packet arrived after the handshake. Says whether its marks are to be told at once
+    /// (§3.2.2.5.1).
     pub fn on_packet(&mut self, segment: &Segment) -> bool {
         let is_marked = segment.flags.has(Flags::CE);
         // Packets are merged only if they are marked alike.
@@ -105,7 +108,7 @@ impl AccurateEcn {
         segment.payload == 0 && self.untold >= UNTOLD_ALONE
     }
 
-    /// The same of data, once its ACK is thought of.
+    /// Whether the marks of a data segment hurry its ACK.
     pub fn tells_at_once(self) -> bool {
         self.last == [true, false] || self.untold >= UNTOLD_WITH_DATA
     }
@@ -119,8 +122,8 @@ impl AccurateEcn {
         }
     }
 
-    /// An ACK carries these bits and delivers so many segments: how many of them were marked (§3.2.2.5.2,
-    /// appendix A.2.1).
+    /// An ACK carries these bits and delivers so many segments: how many of them were marked
+    /// (§3.2.2.5.2, appendix A.2.1).
     pub fn newly_known(&mut self, bits: u8, delivered: u64) -> u64 {
         let least = bits.wrapping_sub(self.known) & BITS;
         self.known = bits;
@@ -153,8 +156,8 @@ mod tests {
 
     #[test]
     fn an_ack_of_many_may_hide_whole_turns() {
-        // Appendix A.2.1: of 12 delivered, at least 2 were marked: 2 or 10, and so 10. Of 9 with none
-        // it may be 8.
+        // Appendix A.2.1: of 12 delivered, at least 2 were marked: 2 or 10, and so 10. Of 9 with
+        // none it may be 8.
         assert_eq!(counts().newly_known(7, 12), 10);
         assert_eq!(counts().newly_known(5, 9), 8);
         assert_eq!(counts().newly_known(5, 7), 0);

@@ -1,8 +1,8 @@
 //! The congestion window: how much may be in flight.
 //!
 //! [`CongestionWindow`] is the only caller of the congestion controller. It owns the controller's
-//! decision, the reduction that leads to a smaller window, window validation, round counting and the
-//! debts of the window to the peer (CWR). The sender's coordinators tell it what happened.
+//! decision, the reduction that leads to a smaller window, window validation, round counting and
+//! the debts of the window to the peer (CWR). The sender's coordinators tell it what happened.
 
 mod reduction;
 
@@ -24,7 +24,8 @@ pub(crate) struct CongestionWindow {
     control: Control,
     /// Bytes acknowledged and not yet counted as growth (RFC 3465).
     credit_bytes: u64,
-    /// Segments with data that arrived before there was a controller, and that Linux tells its own of.
+    /// Segments with data that arrived before there was a controller, and that Linux tells its own
+    /// of.
     unheard: u32,
     /// The peer is to be told that the window was reduced (RFC 3168 §6.1.2).
     owes_cwr: bool,
@@ -71,8 +72,8 @@ impl CongestionWindow {
         samples_rate
     }
 
-    /// Another controller replaces the first. Returns what that leaves, and whether the new one asks for
-    /// rate samples; nothing if there was none.
+    /// Another controller replaces the first. Returns what that leaves, and whether the new one
+    /// asks for rate samples; nothing if there was none.
     #[cold]
     pub fn adopt(
         &mut self,
@@ -198,8 +199,8 @@ impl CongestionWindow {
 
 /// Reductions.
 impl CongestionWindow {
-    /// The controller has answered congestion when the window was `before`: a reduction begins if the
-    /// settings spread it and the controller allows that.
+    /// The controller has answered congestion when the window was `before`: a reduction begins if
+    /// the settings spread it and the controller allows that.
     pub fn begin_reduction(&mut self, way: WindowReduction, before: u64) {
         let target = self.target();
         let prr = self.control.prr;
@@ -285,7 +286,7 @@ impl CongestionWindow {
         self.controller.as_ref().is_some_and(|it| it.validation.has_news())
     }
 
-    /// The same; the look is taken.
+    /// Whether new data left since validation last looked; clears the flag.
     #[inline]
     pub fn take_news(&mut self) -> bool {
         self.controller.as_mut().is_some_and(|it| it.validation.take_news())
@@ -324,7 +325,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The same as Linux counts it. Says whether a part of the window is unused.
+    /// Validates the window as Linux does. Says whether a part of the window is unused.
     #[inline]
     pub fn validate_round(&mut self, now: Time, limited: bool, out: Outstanding) -> bool {
         let control = &self.control;
@@ -334,7 +335,7 @@ impl CongestionWindow {
     }
 }
 
-/// What the peer is told, and what the controller was not.
+/// Debts to the peer (CWR) and to the controller (early arrivals).
 impl CongestionWindow {
     /// The peer is to be told of a reduction, or not any more (RFC 3168 §6.1.2).
     pub fn owe_cwr(&mut self, owes: bool) {

@@ -1,12 +1,12 @@
 //! Explicit congestion notification (RFC 3168): agreed on in the handshake, marks echoed until the
-//! sender says that it has made its window smaller, or as they come (RFC 8257 §3.2). What a mark means
-//! for the window is `recovery`. Feedback that counts them (RFC 9768) is `accurate`.
+//! sender says that it has made its window smaller, or as they come (RFC 8257 §3.2). What a mark
+//! means for the window is `recovery`. Feedback that counts them (RFC 9768) is `accurate`.
 
 use crate::accurate_ecn::{AccurateEcn, bits_of};
 use crate::segment::{Flags, Segment};
 use crate::settings::{Capable, Ecn, Feedback, Settings};
 
-/// What the two ends know of marks.
+/// The state of ECN at one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcnState {
     /// Both ends understand them.
@@ -19,16 +19,16 @@ pub(crate) struct EcnState {
     counts: Option<AccurateEcn>,
 }
 
-/// What an ACK says of marks.
+/// The report of marks in an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// What it acknowledges was marked, or was not.
+    /// The ECE flag: the acknowledged data was marked, or was not.
     Echo(bool),
-    /// So many packets were marked, in three bits.
+    /// The last three bits of the count of marked packets.
     Count(u8),
 }
 
-/// What a segment with data says that is to be acknowledged soon.
+/// The signs in a data segment that concern its ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     /// The window may be very small: a first mark; or something was probably sent again.
@@ -44,8 +44,8 @@ impl EcnState {
     pub fn on_syn(&mut self, segment: &Segment, settings: &Settings) {
         let (flags, setting) = (segment.flags, settings.ecn);
         if settings.feedback == Feedback::Accurate && setting != Ecn::Off {
-            // RFC 9768 §3.1.1, table 2, and §3.1.3: nothing, a classic peer, and flags that came back as
-            // they were sent are known; all else means that both count.
+            // RFC 9768 §3.1.1, table 2, and §3.1.3: nothing, a classic peer, and flags that came
+            // back as they were sent are known; all else means that both count.
             let has_asked = flags.has(Flags::ACK);
             let others = if has_asked { [0, 0b001, 0b111] } else { [0, 0b011, 0b011] };
             let both_count =
@@ -64,8 +64,8 @@ impl EcnState {
         };
     }
 
-    /// The flags of our SYN after so many of them. One that is repeated does not ask: what drops those
-    /// that do would drop it, too (§6.1.1.1).
+    /// The flags of our SYN after so many of them. One that is repeated does not ask: what drops
+    /// those that do would drop it, too (§6.1.1.1).
     pub fn of_syn(settings: &Settings, sent: u32) -> Flags {
         let flags = Flags::ECE.with(Flags::CWR).with(capable(settings));
         match (settings.ecn, settings.feedback) {
@@ -85,7 +85,7 @@ impl EcnState {
         if self.agreed { flags.with(capable(settings)) } else { Flags::NONE }
     }
 
-    /// What the peer says of our data (§6.1.2).
+    /// The peer's report of marks on our data (§6.1.2).
     #[inline]
     pub fn report(&self, segment: &Segment) -> Report {
         if !self.agreed || segment.flags.has(Flags::SYN) {
@@ -97,7 +97,7 @@ impl EcnState {
         }
     }
 
-    /// What the peer says of our SYN-ACK, which the segment acknowledges.
+    /// The peer's report on our SYN-ACK, which the segment acknowledges.
     pub fn on_first_ack(&mut self, segment: &Segment) {
         if let Some(counts) = &mut self.counts {
             counts.on_first_ack(segment);
@@ -130,8 +130,8 @@ impl EcnState {
         }
     }
 
-    /// Takes a segment, of which data counts (§6.1.3). A mark on the one that says that the window is smaller is a
-    /// new one.
+    /// Takes a segment, of which data counts (§6.1.3). A mark on the one that says that the window
+    /// is smaller is a new one.
     #[inline]
     pub fn on_segment(&mut self, segment: &Segment, settings: &Settings) -> Said {
         if !self.agreed || segment.payload == 0 {
@@ -147,7 +147,7 @@ impl EcnState {
             return Said { changed, reduced, marked: false };
         }
         self.echoes &= !reduced;
-        // What could not be marked was probably sent again (`__tcp_ecn_check_ce`).
+        // Data that could not be marked was probably retransmitted (`__tcp_ecn_check_ce`).
         let mut marked = self.seen && !segment.flags.has(Flags::ECT);
         if segment.flags.has(Flags::CE) {
             marked = !self.echoes;
@@ -190,8 +190,9 @@ impl EcnState {
         }
     }
 
-    /// The flags of data that leaves for the first time: it can be marked, and it tells that the window
-    /// was made smaller if that is owed (§6.1.2; of ACKs and what is sent again §6.1.4, §6.1.5).
+    /// The flags of data that leaves for the first time: it can be marked, and it tells that the
+    /// window was made smaller if that is owed (§6.1.2; of ACKs and what is sent again §6.1.4,
+    /// §6.1.5).
     #[inline]
     pub fn of_new_data(&self, take_cwr: impl FnOnce() -> bool) -> Flags {
         if !self.agreed {
@@ -202,7 +203,7 @@ impl EcnState {
     }
 }
 
-/// What any packet is that is sent where all can be marked.
+/// The ECT flags of every packet, where all packets can be marked.
 #[inline]
 fn capable(settings: &Settings) -> Flags {
     match settings.capable {

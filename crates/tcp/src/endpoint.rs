@@ -1,7 +1,7 @@
 //! One end of a connection: its state, the application's calls, its timers, and what it sends.
 //!
-//! No I/O and no clock: `now` is an argument, segments go in by [`Endpoint::on_segment`] and come out
-//! of [`Endpoint::poll_transmit`], and [`Endpoint::next_timer`] tells when to call
+//! No I/O and no clock: `now` is an argument, segments go in by [`Endpoint::on_segment`] and come
+//! out of [`Endpoint::poll_transmit`], and [`Endpoint::next_timer`] tells when to call
 //! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
 
 use crate::delayed_ack::DelayedAck;
@@ -81,7 +81,7 @@ pub enum Ended {
     TimedOut,
 }
 
-/// What a congestion controller starts from.
+/// The start of a congestion controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// Payload bytes of a full segment.
@@ -96,7 +96,7 @@ pub struct Start {
 /// none.
 pub type BuildControl = Arc<dyn Fn(Start) -> Box<dyn CongestionControl> + Send + Sync>;
 
-/// What tells an endpoint from others with the same settings.
+/// The differences of an endpoint from others with the same settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Its own data is numbered from here.
@@ -123,7 +123,8 @@ pub struct Endpoint {
     pub(crate) peer_scales: bool,
     /// `TS.Recent` of RFC 7323, and when it was heard.
     pub(crate) recent_timestamp: (u32, Time),
-    /// When a segment without data that is not acceptable, or a SYN that came again, was answered last.
+    /// When a segment without data that is not acceptable, or a SYN that came again, was answered
+    /// last.
     pub(crate) answered_unacceptable: Option<Time>,
     pub(crate) last_ack_sent: u64,
     pub(crate) time_wait_until: Time,
@@ -223,8 +224,8 @@ impl Endpoint {
         self.write_ahead(bytes, None)
     }
 
-    /// The application writes, but no further ahead than `most` unsent bytes (`TCP_NOTSENT_LOWAT`), so
-    /// that it can stop; it goes on when half of them have left.
+    /// The application writes, but no further ahead than `most` unsent bytes (`TCP_NOTSENT_LOWAT`),
+    /// so that it can stop; it goes on when half of them have left.
     #[inline]
     pub fn write_ahead(&mut self, bytes: u64, most: Option<u64>) -> u64 {
         if self.state == State::SynSent && self.is_syn_put_off() {
@@ -253,7 +254,8 @@ impl Endpoint {
         taken
     }
 
-    /// The application writes from its own memory: a call for so many bytes, or for the rest of them.
+    /// The application writes from its own memory: a call for so many bytes, or for the rest of
+    /// them.
     #[cold]
     pub fn write_copied(&mut self, bytes: u64) -> u64 {
         self.send.expect_copied_writes();
@@ -275,8 +277,8 @@ impl Endpoint {
         self.send.try_to_write();
     }
 
-    /// Whether the send buffer holds an application back by itself: then it can write all it has, in as
-    /// many calls as it takes, each followed by [`Self::poll_transmit`].
+    /// Whether the send buffer holds an application back by itself: then it can write all it has,
+    /// in as many calls as it takes, each followed by [`Self::poll_transmit`].
     #[inline]
     pub fn paces_writer(&self) -> bool {
         self.settings.has_packet_buffer()
@@ -362,7 +364,7 @@ impl Endpoint {
         let alive = self.keepalive.as_ref().map_or(Time::NEVER, |alive| alive.due);
         let paced = self.send.paced_until();
         let sends = self.send.timer.at.min(self.delayed_ack.due()).min(paced);
-        // What nobody waits for any more turns the kernel's wheel all the same.
+        // A timer that nobody waits for any more turns the kernel's wheel all the same.
         let silent = self.send.timer.place.pending().min(self.delayed_ack.pending());
         sends.min(silent).min(self.time_wait_until).min(alive)
     }
@@ -376,11 +378,12 @@ impl Endpoint {
         }
     }
 
-    /// The turn of this end among those whose timers run out in this tick; nothing if none of its own does.
+    /// The turn of this end among those whose timers run out in this tick; nothing if none of its
+    /// own does.
     pub fn turn_at(&self, now: Time) -> Option<Turn> {
         let sends = self.send.timer.place.turn_at(now);
         let answers = self.delayed_ack.turn_at(now);
-        // Of two of its own, the one that somebody waits for.
+        // If both timers run out, the one that somebody waits for counts.
         let first = if self.send.timer.at <= now { sends.or(answers) } else { answers.or(sends) };
         first.map(|turn| (self.wheel(), turn))
     }
@@ -397,15 +400,16 @@ impl Endpoint {
         self.delayed_ack.place().is_some_and(|place| place.runs_out(now)) | sends
     }
 
-    /// From when on an ACK that is held back may leave early, if there is one. The kernel's timer for it
-    /// has some slack: it runs out with the next timer of its kind (`Self::is_soft_due`), whosever that is.
+    /// From when on an ACK that is held back may leave early, if there is one. The kernel's timer
+    /// for it has some slack: it runs out with the next timer of its kind (`Self::is_soft_due`),
+    /// whosever that is.
     #[inline]
     pub fn held_from(&self) -> Option<Time> {
         self.delayed_ack.held_from()
     }
 
-    /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel runs
-    /// both from one softirq (`HRTIMER_SOFTIRQ`).
+    /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel
+    /// runs both from one softirq (`HRTIMER_SOFTIRQ`).
     pub fn is_soft_due(&self, now: Time) -> bool {
         self.delayed_ack.held_until().is_some_and(|until| until <= now) || self.paced_until() <= now
     }
@@ -425,7 +429,8 @@ impl Endpoint {
         self.delayed_ack.hurry();
     }
 
-    /// Time has passed: whatever is due is done. Says whether that turned the kernel's wheel of timers.
+    /// Time has passed: whatever is due is done. Says whether that turned the kernel's wheel of
+    /// timers.
     pub fn on_timer(&mut self, now: Time) -> bool {
         let turns = self.wheel_runs_out(now);
         if turns {
@@ -534,7 +539,7 @@ impl Endpoint {
             && !(self.owes_syn || self.owes_probe || self.owes_before_data())
     }
 
-    /// What leaves before data, or without any.
+    /// A segment that leaves before data, or without any.
     #[inline(never)]
     fn poll_otherwise(&mut self, now: Time) -> Option<Segment> {
         if let Some(reset) = self.owes_reset.take() {
@@ -571,7 +576,7 @@ impl Endpoint {
         Some(self.dress(now, flags, start, payload))
     }
 
-    /// What goes into the next segment with data, if one may leave.
+    /// The data of the next segment, if one may leave.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     fn next_data(&mut self, now: Time) -> Option<Data> {
@@ -587,8 +592,8 @@ impl Endpoint {
         Some(data)
     }
 
-    /// From now on this builds the congestion control, or if there is one already, another takes its place,
-    /// as with `setsockopt` of `TCP_CONGESTION` (`tcp_reinit_congestion_control`).
+    /// From now on this builds the congestion control, or if there is one already, another takes
+    /// its place, as with `setsockopt` of `TCP_CONGESTION` (`tcp_reinit_congestion_control`).
     #[cold]
     pub fn adopt(&mut self, now: Time, build_control: BuildControl) {
         self.build_control = build_control;
@@ -621,8 +626,8 @@ impl Endpoint {
             }
             // In Linux the SYN-ACK sets the rate, before the window that was asked for does
             // (`tcp_finish_connect`): if the SYN timed out, by the one segment that this left
-            // (`tcp_enter_loss`), be the timeout spurious or not. At the end that was called, the ACK of its
-            // SYN-ACK sets the rate after that (`tcp_rcv_state_process`).
+            // (`tcp_enter_loss`), be the timeout spurious or not. At the end that was called, the
+            // ACK of its SYN-ACK sets the rate after that (`tcp_rcv_state_process`).
             let is_early = self.settings.behaviour.controls_from_establishment && !self.was_called;
             let cwnd = if self.was_syn_repeated { 1 } else { INIT_CWND };
             let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
@@ -633,8 +638,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether what answers an event leaves before the application hears of it: Linux answers first, and
-    /// then wakes it. Then [`Self::poll_transmit`] is to be called before the application acts, too.
+    /// Whether what answers an event leaves before the application hears of it: Linux answers
+    /// first, and then wakes it. Then [`Self::poll_transmit`] is to be called before the
+    /// application acts, too.
     #[inline]
     pub fn answers_first(&self) -> bool {
         self.settings.behaviour.answers_before_application
@@ -674,7 +680,7 @@ impl Endpoint {
         matches!(self.state, State::Established | State::CloseWait) || self.is_open_early()
     }
 
-    /// Of a segment with this data, which leaves.
+    /// The flags of a segment with this data, which leaves.
     #[inline]
     fn flags_of(&mut self, data: Data) -> Flags {
         let mut flags = Flags::ACK.with(self.ecn.of_any(&self.settings));
@@ -695,7 +701,8 @@ impl Endpoint {
         flags
     }
 
-    /// A segment with acknowledgment, window and options, as every one after the handshake has them.
+    /// A segment with acknowledgment, window and options, as every one after the handshake has
+    /// them.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
@@ -733,8 +740,8 @@ impl Endpoint {
         segment
     }
 
-    /// With what the receiving half has to report. A segment sent again keeps its size: then there may be
-    /// no room.
+    /// With what the receiving half has to report. A segment sent again keeps its size: then there
+    /// may be no room.
     #[inline(never)]
     fn with_report(&mut self, segment: Segment) -> Segment {
         let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
@@ -756,7 +763,7 @@ impl Endpoint {
     /// Payload bytes of a full segment to a peer that takes `offered`.
     pub(crate) fn segment_size(&self, offered: u16) -> u16 {
         let options = self.options();
-        // What fits the largest packet.
+        // The payload that fits the largest packet.
         self.settings.mss.min(offered).min(65_495).saturating_sub(options).max(1)
     }
 

@@ -1,34 +1,77 @@
 //! One TCP endpoint as a state machine without I/O: segments, time and application calls go in,
-//! segments and timers come out.
+//! segments and timers come out. It moves counts of bytes, not bytes.
 //!
-//! Where to find what:
+//! # The map
+//!
+//! ```text
+//!  application, host                             segments in and out
+//!          |                                            |
+//!  +-------v--------------------------------------------v--------------------------------+
+//!  | endpoint   states, opening and closing, timers, options, memory, keepalive          |
+//!  +-----+----------------------+-----------------------------+---------------+----------+
+//!        |                      |                             |               |
+//!        v                      v                             v               v
+//!  +-----------------------------------------+          +----------+   +-------------+
+//!  | sender     coordinators:                |          | receiver |   | delayed_ack |
+//!  |   on_ack, output, recovery, probe       |          +----------+   +-------------+
+//!  |   and reordering timers                 |
+//!  +--+-------------------+---------------+--+
+//!     |                   |               |
+//!     v                   v               v
+//!   loss              congestion      departure
+//!   what is lost      how much may    what leaves when
+//!                     be sent
+//! ```
+//!
+//! | to change | only here | by |
+//! |---|---|---|
+//! | the scoreboard | `loss`: `Loss`, fields private to the folder | its methods, from `sender` |
+//! | the window | `congestion`: `CongestionWindow`, the only caller of the controller | its methods, from `sender` |
+//! | the departure | the folder `sender`: send buffer, TSO bursts, pacing, small queue, path MTU | see below |
 //!
 //! | job | file |
 //! |---|---|
-//! | the endpoint, its calls and timers | `endpoint` |
-//! | opening and options; TCP Fast Open | `handshake`, `fast_open` |
-//! | segments in, closing; TIME-WAIT | `input`, `time_wait` |
-//! | keepalive and user timeout | `keepalive` |
-//! | acknowledgments in | `on_ack` |
-//! | the scoreboard: what was sent and is not acknowledged | `scoreboard` |
-//! | loss detection and recovery | `recovery`, `rack`, `tlp`, `dup_acks`, `undo` |
-//! | the window: reductions, window validation, round counting | `cwnd_reduction`, `cwnd_validation`, `rounds` |
-//! | transmission: send buffer, TSO bursts, pacing, small queues | `output`, `send_buffer`, `tso`, `pacing`, `small_queue` |
-//! | path MTU, and data that was too large for it | `path_mtu`, `resegment` |
+//! | states, application calls, timers | `endpoint` |
+//! | opening, options; TCP Fast Open | `endpoint::handshake`, `endpoint::fast_open` |
+//! | segments in, closing; TIME-WAIT | `endpoint::input`, `endpoint::time_wait` |
+//! | keepalive and user timeout; memory pressure | `endpoint::keepalive`, `endpoint::memory_pressure` |
+//! | what an observer sees | `endpoint::snapshot` |
+//! | an ACK; the next segment; RTO and tail loss probes | `sender::on_ack`, `sender::output`, `sender::rto_timer`, `sender::tail_probe` |
+//! | recovery, reordering, undo, segments of another size | `sender::recovery`, `sender::reordering`, `sender::undo`, `sender::resegment` |
+//! | rate samples, window validation | `sender::sampling`, `sender::validation` |
+//! | scoreboard, loss detection, RACK, TLP, duplicate ACKs, undo | `loss` and its folder |
+//! | the controller, reductions (PRR), rounds, growth | `congestion`, `congestion::reduction` |
+//! | send buffer | `send_buffer` |
+//! | TSO bursts, pacing, small queues, path MTU | `sender::tso`, `sender::pacing`, `sender::small_queue`, `sender::path_mtu` |
+//! | timer wheel | `timer` |
 //! | ECN and accurate ECN | `ecn`, `accurate_ecn` |
-//! | memory pressure of the host | `memory_pressure` |
-//! | RTT, RTO and the timer wheel | `rtt`, `timer` |
-//! | delivery rate | `delivery_rate` |
 //! | reassembly, receive window, SACK blocks | `receiver` |
 //! | delayed and quick ACKs | `delayed_ack` |
 //! | segments, GRO, sequence numbers | `segment`, `seq` |
-//! | what an observer sees | `snapshot` |
 //!
-//! It knows no network and no traffic, and moves counts of bytes instead of bytes.
+//! RTT and RTO, delivery rate, rounds, pacing and window validation know no TCP and are in the crate
+//! `tcplab_transport`.
 //!
-//! What every packet passes is inlined as one piece. What few packets do is kept out of it, by
-//! `#[inline(never)]` or, where it is rare for every stack, `#[cold]`: then the way of a packet is short.
-//! `make bench` was 5 to 10 % slower without.
+//! # What differs between `rfc` and `linux`
+//!
+//! [`Behaviour`] names each choice once, with the kernel function or the RFC section. A profile picks
+//! one; no other file asks which profile runs.
+//!
+//! # What is not separated, and why
+//!
+//! - The state of departure has no type of its own. `Sender` holds the send buffer,
+//!   the small queue and the path MTU as rarely used boxes; bursts and pacing share the flight's
+//!   allocation with `Loss`, which is made when data is first sent, so that an end that only receives
+//!   stays small. These fields are private to the folder `sender`: its coordinators change them, and
+//!   nothing outside does.
+//! - Files of a folder and the folder's root import each other: a type, and the parts of its `impl`.
+//!   Between folders, imports run one way: `endpoint` to `sender` to `loss` and `congestion`.
+//!
+//! # Speed
+//!
+//! The path of every packet is inlined as one piece. Rare paths are kept out of line by
+//! `#[inline(never)]` or, where they are rare for every stack, `#[cold]`. `make bench` was 5 to 10 %
+//! slower without.
 
 mod accurate_ecn;
 mod congestion;

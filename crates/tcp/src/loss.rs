@@ -1,9 +1,9 @@
 //! Losses: the scoreboard, and all that finds, doubts or repairs a loss.
 //!
-//! [`Loss`] owns the scoreboard (RFC 6675), the state of a recovery, RACK and TLP (RFC 8985), duplicate
-//! ACKs (RFC 6582) and the undo of false alarms. Its fields are private to this folder: no other file
-//! changes the scoreboard. The sender's coordinators tell it of ACKs, timers and departures, and read
-//! it through [`Loss::board`] and [`Loss::recovery`].
+//! [`Loss`] owns the scoreboard (RFC 6675), the state of a recovery, RACK and TLP (RFC 8985),
+//! duplicate ACKs (RFC 6582) and the undo of false alarms. Its fields are private to this folder:
+//! no other file changes the scoreboard. The sender's coordinators tell it of ACKs, timers and
+//! departures, and read it through [`Loss::board`] and [`Loss::recovery`].
 
 mod detection;
 mod dup_acks;
@@ -68,8 +68,8 @@ impl Loss {
         self.board.sacked() + self.recovery.dup_delivered
     }
 
-    /// FlightSize when the loss showed itself. What limited transmit has sent since is not part of it
-    /// (RFC 5681 §3.2 step 2).
+    /// FlightSize when the loss showed itself. What limited transmit has sent since is not part of
+    /// it (RFC 5681 §3.2 step 2).
     pub fn flight_size(&self) -> u64 {
         if self.recovery.dup_acks > 0 { self.recovery.flight } else { self.board.outstanding() }
     }
@@ -91,7 +91,7 @@ impl Loss {
         self.board.rates.as_deref()
     }
 
-    /// The same, to be changed.
+    /// The rate samples, to be changed.
     #[inline]
     pub fn rates_mut(&mut self) -> Option<&mut DeliveryRate> {
         self.board.rates.as_deref_mut()
@@ -154,8 +154,8 @@ impl Loss {
         self.board.last_suspect()
     }
 
-    /// Whether the next retransmission is the first of an episode, and whether it answers a timeout; it
-    /// leaves now.
+    /// Whether the next retransmission is the first of an episode, and whether it answers a
+    /// timeout; it leaves now.
     pub fn take_owed_retransmission(&mut self) -> (bool, bool) {
         let recovery = &mut self.recovery;
         let begins = recovery.begins_repair();
@@ -220,8 +220,8 @@ impl Loss {
         self.recovery.repair = Repair::Lost;
     }
 
-    /// The oldest segments are too large for the path and leave again, which is no congestion: the phase is
-    /// that of a timeout, and no episode begins.
+    /// The oldest segments are too large for the path and leave again, which is no congestion: the
+    /// phase is that of a timeout, and no episode begins.
     pub fn begin_resegmentation(&mut self, nxt: u64) {
         self.recovery.end = nxt;
         self.undo.end();
@@ -261,8 +261,8 @@ impl Loss {
         self.recovery.frto = false;
     }
 
-    /// An ACK after a timeout lets new data test whether it was needed, up to `nxt` (RFC 5682 §3.1 step
-    /// 2b). Without new data the timeout is believed. Says whether the test goes on.
+    /// An ACK after a timeout lets new data test whether it was needed, up to `nxt` (RFC 5682 §3.1
+    /// step 2b). Without new data the timeout is believed. Says whether the test goes on.
     pub fn test_timeout(&mut self, nxt: u64, has_new_data: bool) -> bool {
         self.recovery.end = nxt;
         if has_new_data {
@@ -281,7 +281,8 @@ impl Loss {
 
 /// Segments of another size (RFC 1191 §6.4).
 impl Loss {
-    /// Segments with more than `most` bytes of data are lost. Returns how many were not known to be.
+    /// Segments with more than `most` bytes of data are lost. Returns how many were not known to
+    /// be.
     pub fn lose_larger(&mut self, written: u64, most: u16, ends: &[u64]) -> u64 {
         self.board.lose_larger(written, most, ends)
     }

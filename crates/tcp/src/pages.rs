@@ -1,14 +1,14 @@
-//! Linux keeps data in pages, and a packet refers to so many of them at the most: a limit on how much a
-//! sender writes into one, and on how much becomes one at either end.
+//! Linux keeps data in pages, and a packet refers to so many of them at the most: a limit on how
+//! much a sender writes into one, and on how much becomes one at either end.
 
 use std::ops::Range;
 
 /// Where the pages end that data lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// Those of a file, which the kernel refers to (`skb_splice_from_iter`).
+    /// The pages of a file, which the kernel refers to (`skb_splice_from_iter`).
     OfFile,
-    /// Those into which the kernel copies what a program writes: eight at a time
+    /// The pages into which the kernel copies a program's writes: eight at a time
     /// (`SKB_FRAG_PAGE_ORDER`), which are one as far as packets are concerned.
     OfCopies,
 }

@@ -22,10 +22,10 @@ pub(crate) use skb::OVERHEAD;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
-/// What the data of a segment meant to the receiver.
+/// The effect of a segment's data on the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reception {
-    /// It carried none.
+    /// The segment carried no data.
     Nothing,
     /// In order, with nothing missing behind it.
     InOrder,
@@ -52,25 +52,25 @@ pub(crate) struct Receiver {
     out_of_order: RangeSet,
     /// A byte of each block reported, the most recent first (RFC 2018 §4).
     recent: [u64; 4],
-    /// What the last ACK without data echoed (`rcv_rtt_last_tsecr`).
+    /// The timestamp that the last ACK without data echoed (`rcv_rtt_last_tsecr`).
     passed_echo: u32,
-    /// What came twice is reported (RFC 2883).
+    /// Duplicates are reported (DSACK, RFC 2883).
     reports_duplicates: bool,
-    /// What came twice and has not been reported.
+    /// The duplicate that has not been reported.
     duplicate: Option<Range<u64>>,
-    /// What only Linux keeps, once there is data.
+    /// State that only Linux keeps, once there is data.
     linux: Option<Box<Linux>>,
-    /// Those that the peer has its data in.
+    /// The pages that the peer's data lies in.
     pub pages: Pages,
-    /// It is to be as in Linux: for full segments of so many bytes, since then.
+    /// The receive window is that of Linux: the full segment size, and since when.
     begins_as_linux: Option<(u16, Time)>,
 }
 
 impl Receiver {
     pub fn new(settings: &Settings) -> Self {
-        // The least scale by which 16 bits can offer the whole buffer (RFC 7323 §2.3). Linux counts with the
-        // most that a program may ask for, if that is larger, or else with the window of what it has asked
-        // for (`tcp_select_initial_window`).
+        // The least scale by which 16 bits can offer the whole buffer (RFC 7323 §2.3). Linux counts
+        // with the most that a program may ask for, if that is larger, or else with the window of
+        // what it has asked for (`tcp_select_initial_window`).
         let least = if settings.behaviour.receive_autotuning { settings.rmem_max } else { 0 };
         let fixed = settings.fixed_receive_buffer.filter(|_| settings.behaviour.receive_autotuning);
         let most = fixed.map_or(settings.receive_buffer.max(least), autotune::first_window_of);
@@ -249,8 +249,8 @@ impl Receiver {
         self.edge.saturating_sub(acked)
     }
 
-    /// Whether at least the window could be offered again that was when this offset was acknowledged, and
-    /// whether the buffer is short.
+    /// Whether at least the window could be offered again that was when this offset was
+    /// acknowledged, and whether the buffer is short.
     #[inline]
     pub fn can_hold_window(&self, acked: u64) -> (bool, bool) {
         let Some(linux) = &self.linux else { return (true, false) };
@@ -379,7 +379,8 @@ impl Receiver {
             && self.linux.as_ref().is_some_and(|linux| linux.blocks.is_news(range))
     }
 
-    /// Such data makes the block larger that it touches, or came before: what waits to be told tells of it.
+    /// Such data makes the block larger that it touches, or came before: what waits to be told
+    /// tells of it.
     pub fn announce(&mut self, range: Range<u64>) {
         if let Some(linux) = &mut self.linux {
             linux.blocks.extend(&range);
@@ -391,8 +392,8 @@ impl Receiver {
         }
     }
 
-    /// What came twice, and has not been told when the next data comes or once it has, is forgotten
-    /// (`tcp_data_queue`).
+    /// A duplicate that has not been reported when the next data arrives, or once it has been, is
+    /// forgotten (`tcp_data_queue`).
     #[inline]
     pub fn forget_duplicate(&mut self) {
         self.duplicate = None;
@@ -430,14 +431,14 @@ impl Receiver {
         segment.with_sack(blocks.into_iter().take(count.min(room)))
     }
 
-    /// The window to offer now, as it goes into the header. The right edge moves only by steps worth
-    /// telling (RFC 9293 §3.8.6.2.2) and never back. Also says whether the buffer is short.
+    /// The window to offer now, as it goes into the header. The right edge moves only by steps
+    /// worth telling (RFC 9293 §3.8.6.2.2) and never back. Also says whether the buffer is short.
     #[inline]
     pub fn offer(&mut self, scale: u8) -> (u16, bool) {
         let (now, expected) = (self.window(), self.expected());
         if let Some(linux) = &mut self.linux {
-            // In whole units of the scale, and never back (`tcp_select_window`). What the header has no room
-            // for counts as offered all the same.
+            // In whole units of the scale, and never back (`tcp_select_window`). What the header
+            // has no room for counts as offered all the same.
             let Window { mut bytes, is_short } = linux.window(scale);
             if bytes < now {
                 bytes = now.next_multiple_of(1 << scale);
@@ -565,8 +566,8 @@ mod tests {
             let settings = Settings { behaviour, receive_buffer, ..Settings::default() };
             assert_eq!(Receiver::new(&settings).window_scale, scale, "{receive_buffer}");
         }
-        // tcp_select_initial_window: of a buffer that the program asked for, half of it, whatever it may ask
-        // for: floor(log2(64,000)) is 15, and of a million it is 19.
+        // tcp_select_initial_window: of a buffer that the program asked for, half of it, whatever
+        // it may ask for: floor(log2(64,000)) is 15, and of a million it is 19.
         for (fixed, scale) in [(2304, 0), (128_000, 0), (131_072, 1), (2_000_000, 4)] {
             let settings = Settings {
                 behaviour: crate::settings::Behaviour::LINUX,
@@ -576,8 +577,8 @@ mod tests {
             };
             assert_eq!(Receiver::new(&settings).window_scale, scale, "{fixed}");
         }
-        // Of a window that the program limits: floor(log2(128,000)) is 16, and of 65,535 it is 15, whatever the
-        // buffer may become.
+        // Of a window that the program limits: floor(log2(128,000)) is 16, and of 65,535 it is 15,
+        // whatever the buffer may become.
         for (clamp, scale) in [(1152, 0), (65_535, 0), (128_000, 1), (300_000, 3), (1 << 30, 7)] {
             let settings = Settings {
                 behaviour: crate::settings::Behaviour::LINUX,

@@ -1,6 +1,6 @@
 //! A TCP segment as a small value: every field that decides anything, the payload as a count.
 //!
-//! It says the same as the bytes on a wire would, so sizes are exact: `wire_bytes` counts the IPv4
+//! A segment says the same as its bytes on a wire would, so sizes are exact: `wire_bytes` counts the IPv4
 //! and TCP headers with options padded as senders pad them.
 
 mod gro;
@@ -21,7 +21,7 @@ const LARGEST_NOTICE: u32 = 576;
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 pub const TIMESTAMPS_OPTION: u32 = 12;
 
-/// What a clock of milliseconds shows, as most stacks have one for their timestamps.
+/// The millisecond clock that most stacks use for their timestamps.
 #[inline]
 pub(crate) fn clock(time: Time) -> u64 {
     time.since(Time::ZERO).as_millis()
@@ -50,11 +50,11 @@ impl Flags {
     pub const CWR: Self = Self(512);
     /// The packet may be marked where it would wait (ECN-capable transport).
     pub const ECT: Self = Self(1024);
-    /// It was marked (congestion experienced). Beside `ECT`, which a marked packet was.
+    /// Congestion experienced. Set beside `ECT`, which a marked packet had.
     pub const CE: Self = Self(2048);
     /// The third flag of accurate feedback (RFC 9768).
     pub const AE: Self = Self(4096);
-    /// Of those that may be marked, it belongs to a flow that answers each mark (ECT(1), RFC 9331).
+    /// Set beside `ECT`: the flow answers each mark (ECT(1), RFC 9331).
     /// Beside `ECT`.
     pub const ECT1: Self = Self(8192);
     /// A cookie is asked for (RFC 7413 §2).
@@ -118,7 +118,7 @@ pub struct SynOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie(pub u64);
 
-/// What a SYN says of Fast Open (RFC 7413 §2).
+/// The Fast Open option of a SYN (RFC 7413 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastOpenOption {
     /// A cookie is asked for.
@@ -127,8 +127,8 @@ pub enum FastOpenOption {
     Cookie(Cookie),
 }
 
-/// How many SACK blocks a segment has. Not a number: the values that it cannot take leave room for what
-/// else a packet may be.
+/// How many SACK blocks a segment has. Not a number: the values that it cannot take leave room for
+/// what else a packet may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum SackCount {
@@ -146,7 +146,8 @@ impl SackCount {
     }
 }
 
-/// An ICMP message of a router: a segment was larger than the next link takes (RFC 792, RFC 1191 §4).
+/// An ICMP message of a router: a segment was larger than the next link takes (RFC 792, RFC 1191
+/// §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
     /// The sequence number of the segment.
@@ -160,7 +161,8 @@ pub struct TooLarge {
     quoted: Quoted,
 }
 
-/// The header of a segment that an ICMP message quotes, without the values of its options but timestamps.
+/// The header of a segment that an ICMP message quotes, without the values of its options but
+/// timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Quoted {
     ack: SeqNumber,
@@ -172,7 +174,8 @@ struct Quoted {
 }
 
 impl TooLarge {
-    /// The segment that the message quotes. Of options but timestamps only the room is known that they take.
+    /// The segment that the message quotes. Of options but timestamps only the room is known that
+    /// they take.
     pub fn quoted(&self) -> Segment {
         let Quoted { ack, timestamps, window, payload, flags, header } = self.quoted;
         let flags = Flags(flags.0 & !Flags::LOST.0);
@@ -196,8 +199,8 @@ pub struct Segment {
     pub payload: u16,
     /// The window as it stands in the header: scaled, except in a SYN.
     pub window: u16,
-    /// Of a SYN the option; otherwise what each segment carries that became part of this one, if several
-    /// did.
+    /// Of a SYN the option; otherwise what each segment carries that became part of this one, if
+    /// several did.
     mss: u16,
     /// The flags.
     pub flags: Flags,
@@ -243,8 +246,8 @@ impl Segment {
     #[must_use]
     pub fn with_syn_options(self, options: SynOptions) -> Self {
         let mut flags = self.flags;
-        // The MSS takes four bytes, the scale three and one of padding. SACK-permitted takes two: it
-        // stands in the padding of the timestamps, or with two bytes of its own.
+        // The MSS takes four bytes, the scale three and one of padding. SACK-permitted takes two:
+        // it stands in the padding of the timestamps, or with two bytes of its own.
         let mut header = self.header + 4;
         if options.window_scale.is_some() {
             flags = flags.with(Flags::WINDOW_SCALE);
@@ -308,9 +311,9 @@ impl Segment {
         self
     }
 
-    /// The message of a router that has no room for this one: packets may have `mtu` bytes. It quotes as
-    /// much of the segment as fits 576 bytes (RFC 1812 §4.3.2.3) and the way back, which takes `room`
-    /// bytes (`icmp_send`).
+    /// The message of a router that has no room for this one: packets may have `mtu` bytes. It
+    /// quotes as much of the segment as fits 576 bytes (RFC 1812 §4.3.2.3) and the way back, which
+    /// takes `room` bytes (`icmp_send`).
     #[must_use]
     pub fn too_large(&self, mtu: u16, room: u16) -> TooLarge {
         let header = IP_HEADER + ICMP_HEADER;
@@ -335,7 +338,7 @@ impl Segment {
         &self.sack[..self.sack_count as usize]
     }
 
-    /// What the SYN offers.
+    /// The options that the SYN offers.
     pub fn syn_options(&self) -> Option<SynOptions> {
         self.flags.has(Flags::SYN).then_some(SynOptions {
             mss: self.mss,

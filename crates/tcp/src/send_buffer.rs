@@ -13,8 +13,8 @@ mod sent;
 
 /// Bytes of memory that a packet takes beside its data (`tcp_stream_alloc_skb`).
 pub(crate) const OVERHEAD: u64 = 960;
-/// Headers and their description, and that of a packet: what a segment is thought to take beside its data
-/// (`tcp_sndbuf_expand`).
+/// Headers and their description, and that of a packet: what a segment is thought to take beside
+/// its data (`tcp_sndbuf_expand`).
 const HEADERS: u64 = 640;
 const DESCRIPTION: u64 = 256;
 /// The fewest segments of a window for which the buffer has room.
@@ -31,7 +31,7 @@ pub(crate) enum Push {
     Pending,
     /// One burst now, whatever it is worth.
     One,
-    /// That burst has left; more waits for more to be written, or for an ACK.
+    /// The burst has left; the next waits for a write or for an ACK.
     Done,
 }
 
@@ -54,20 +54,20 @@ struct Packet {
     push: bool,
 }
 
-/// What was written and is not acknowledged, as memory.
+/// Written data that is not acknowledged, as memory.
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer {
     limit: u64,
     most: u64,
     /// The program has asked for a buffer of this size: it does not grow.
     is_fixed: bool,
-    /// Windows for which there is room, the fewest segments of one, and the memory that a segment is
-    /// thought to take.
+    /// Windows for which there is room, the fewest segments of one, and the memory that a segment
+    /// is thought to take.
     windows: u64,
     fewest: u64,
     per_segment: u64,
     used: u64,
-    /// What has not left.
+    /// Packets that have not left.
     unsent: VecDeque<Packet>,
     sent: VecDeque<Sent>,
     /// The blocks that the receiver told of with the last ACK that had some, and those of this one.
@@ -87,7 +87,7 @@ pub(crate) struct SendBuffer {
     unpushed: u64,
     /// The application waits for room.
     sleeps: bool,
-    /// It is told when there is (`SOCK_NOSPACE`).
+    /// The application is told when there is room (`SOCK_NOSPACE`).
     owes_room: bool,
     /// An ACK has come since then that may have made some.
     is_acked: bool,
@@ -99,9 +99,9 @@ pub(crate) struct SendBuffer {
     pub lowat: Option<u64>,
     /// The application does not wait in its calls: those end where there is no room.
     pub polls: bool,
-    /// The application is about to wait in a call for want of room, and sends first what it has written.
-    /// Room that this makes is no reason not to wait for the next news of some (`vm_wait` of
-    /// `sk_stream_wait_memory`).
+    /// The application is about to wait in a call for want of room, and sends first what it has
+    /// written. Room that this makes is no reason not to wait for the next news of some (`vm_wait`
+    /// of `sk_stream_wait_memory`).
     dozes: bool,
     /// The packet that is to leave next has been made larger since the last ACK or writing.
     is_filled: bool,
@@ -109,12 +109,12 @@ pub(crate) struct SendBuffer {
     pub small: Small,
     /// The end of a call has sent nothing: the device tells when to go on.
     pub is_corked: bool,
-    /// The application writes from its own memory: packets have as many pages as they need, and a call
-    /// is one chunk.
+    /// The application writes from its own memory: packets have as many pages as they need, and a
+    /// call is one chunk.
     pub is_copied: bool,
 }
 
-/// What limits packets as they are written.
+/// The limits on packets as they are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     /// The most bytes of a packet.
@@ -167,13 +167,14 @@ impl SendBuffer {
         buffer
     }
 
-    /// So many segments may come out of order: they and one more must have room (`tcp_sndbuf_expand`).
+    /// Segments may come out of order by this many: they and one more must have room
+    /// (`tcp_sndbuf_expand`).
     pub fn expect_reordering(&mut self, segments: u32) {
         self.fewest = FEWEST.max(u64::from(segments) + 1);
     }
 
-    /// The application writes without having been told of room: what the last packet can still take is
-    /// looked at in any case.
+    /// The application writes without having been told of room: what the last packet can still take
+    /// is looked at in any case.
     pub fn try_again(&mut self) {
         self.sleeps = false;
         self.packet = 0;
@@ -189,7 +190,7 @@ impl SendBuffer {
         self.expand(cwnd);
     }
 
-    /// So many bytes have left with the SYN: a packet, and the beginning of the program's first chunk.
+    /// `bytes` have left with the SYN: a packet, and the beginning of the program's first chunk.
     pub fn begin_with(&mut self, bytes: u64) {
         self.used += bytes + OVERHEAD;
         self.reached += bytes;
@@ -215,8 +216,8 @@ impl SendBuffer {
         self.limit = self.limit.max(wanted.min(self.most));
     }
 
-    /// The application writes up to the next moment at which something is sent. Returns how many bytes
-    /// it could; none: it sleeps.
+    /// The application writes up to the next moment at which something is sent. Returns how many
+    /// bytes it could; none: it sleeps.
     ///
     /// `unsent`: bytes that have not left.
     pub fn write(&mut self, bytes: u64, unsent: u64, sizes: Sizes) -> u64 {
@@ -311,8 +312,8 @@ impl SendBuffer {
         taken
     }
 
-    /// Whether the end of a call sends nothing, for a last packet that may still grow while more than its
-    /// memory waits at the device (`tcp_should_autocork`).
+    /// Whether the end of a call sends nothing, for a last packet that may still grow while more
+    /// than its memory waits at the device (`tcp_should_autocork`).
     fn corks(&mut self, sizes: Sizes) -> bool {
         let corks = self
             .unsent
@@ -322,7 +323,7 @@ impl SendBuffer {
         corks
     }
 
-    /// What was written before the wait has left as far as it can.
+    /// Data written before the wait has left as far as it can.
     fn fall_asleep(&mut self) {
         self.owes_room |= std::mem::take(&mut self.dozes);
     }
@@ -369,7 +370,7 @@ impl SendBuffer {
         self.push = Push::One;
     }
 
-    /// What is paced may go on.
+    /// Paced data may go on.
     pub fn go_on(&mut self) {
         self.is_filled = false;
         self.push = Push::Pending;
@@ -381,14 +382,14 @@ impl SendBuffer {
         self.push = Push::Done;
     }
 
-    /// What an ACK lets go has left.
+    /// All that an ACK lets go has left.
     #[inline]
     pub fn tell_room_after_ack(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
         std::mem::take(&mut self.is_acked) && self.tell_room(cwnd, has_window, unsent)
     }
 
-    /// An application that waits is told if there is room (`tcp_check_space`). `has_window`: the sender
-    /// could send more. Says whether the buffer was fitted to the window.
+    /// An application that waits is told if there is room (`tcp_check_space`). `has_window`: the
+    /// sender could send more. Says whether the buffer was fitted to the window.
     ///
     /// `unsent`: bytes that have not left.
     #[inline(never)]
@@ -409,8 +410,8 @@ impl SendBuffer {
         expands
     }
 
-    /// An application that does not wait in its calls looks whether there is room (`tcp_poll`): what has
-    /// left since it was told may have taken it.
+    /// An application that does not wait in its calls looks whether there is room (`tcp_poll`):
+    /// what has left since it was told may have taken it.
     pub fn poll(&mut self, unsent: u64) {
         if self.sleeps && self.polls {
             if self.has_room(unsent) {
@@ -421,8 +422,8 @@ impl SendBuffer {
         }
     }
 
-    /// A program waits for data: that there is no room is noted all the same, and it is told when there is
-    /// (`tcp_poll`).
+    /// A program waits for data: that there is no room is noted all the same, and it is told when
+    /// there is (`tcp_poll`).
     pub fn look(&mut self, unsent: u64) {
         self.owes_room |= !self.has_room(unsent);
     }
@@ -440,8 +441,8 @@ impl SendBuffer {
             && self.lowat.is_none_or(|most| 2 * unsent < most)
     }
 
-    /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, once
-    /// each time that it is looked at; and whether it is the last.
+    /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it,
+    /// once each time that it is looked at; and whether it is the last.
     pub fn next(&mut self, wanted: u64) -> (u64, bool) {
         let Some(first) = self.unsent.front().copied() else { return (0, true) };
         if !std::mem::replace(&mut self.is_filled, true)
@@ -467,8 +468,9 @@ impl SendBuffer {
         self.next(wanted).0
     }
 
-    /// The first packet is cut after so many bytes, and held back all the same: `tcp_write_xmit` looks at
-    /// the queue of the device last of all. The end of what was pushed stays with the rest.
+    /// The first packet is cut after so many bytes, and held back all the same: `tcp_write_xmit`
+    /// looks at the queue of the device last of all. The end of what was pushed stays with the
+    /// rest.
     pub fn split(&mut self, bytes: u64) {
         let Some(first) = self.unsent.front_mut().filter(|first| first.bytes > bytes) else {
             return;
@@ -484,7 +486,7 @@ impl SendBuffer {
         self.reached
     }
 
-    /// What comes before `end` has left, in a burst or as a probe.
+    /// Data before `end` has left, in a burst or as a probe.
     pub fn catch_up(&mut self, end: u64) {
         while self.reached < end && !self.unsent.is_empty() {
             self.send(end - self.reached);
@@ -502,7 +504,7 @@ impl SendBuffer {
         }
     }
 
-    /// So many bytes of the first packet leave. Says whether they end with what was pushed.
+    /// `bytes` of the first packet leave. Says whether they end with pushed data.
     pub fn send(&mut self, bytes: u64) -> bool {
         let Some(first) = self.unsent.front_mut() else { return false };
         self.is_filled = false;
@@ -540,8 +542,8 @@ mod tests {
 
     #[test]
     fn segments_that_may_be_out_of_order_have_room() {
-        // tcp_sndbuf_expand: two windows of `reordering` + 1 segments, of 10 at least, each 4,096 and 256
-        // bytes.
+        // tcp_sndbuf_expand: two windows of `reordering` + 1 segments, of 10 at least, each 4,096
+        // and 256 bytes.
         for (dup_thresh, segments) in [(3, 10), (9, 10), (10, 11), (300, 301)] {
             let settings = Settings { send_buffer: 1 << 22, dup_thresh, ..Settings::default() };
             let mut buffer = SendBuffer::new(&settings, 4, 2, 1460);
@@ -553,7 +555,8 @@ mod tests {
 
     #[test]
     fn a_buffer_that_the_program_asked_for_stays_as_it_is() {
-        // SOCK_SNDBUF_LOCK; tcp_should_expand_sndbuf does not either restart the time of an unused window.
+        // SOCK_SNDBUF_LOCK; tcp_should_expand_sndbuf does not either restart the time of an unused
+        // window.
         let settings = Settings { fixed_send_buffer: Some(100_000), ..Settings::default() };
         let mut buffer = SendBuffer::new(&settings, 1000, 2, 1460);
         buffer.begin(1000, 2);
@@ -564,9 +567,10 @@ mod tests {
 
     #[test]
     fn a_writer_that_finds_no_room_waits_for_news_of_it() {
-        // tcp_sendmsg_locked, sk_stream_wait_memory: two packets of ten segments, of which the second makes
-        // 28,960 bytes that have not left, are all. What the first sends of itself as it is written makes
-        // room, but the program waits (`vm_wait`) until the next ACK tells of half of its limit.
+        // tcp_sendmsg_locked, sk_stream_wait_memory: two packets of ten segments, of which the
+        // second makes 28,960 bytes that have not left, are all. What the first sends of itself as
+        // it is written makes room, but the program waits (`vm_wait`) until the next ACK tells of
+        // half of its limit.
         let mut buffer = with_most(1 << 22, 100);
         buffer.lowat = Some(20_000);
         let sizes = Sizes { packet: 10 * MSS, half_window: u64::MAX, queued: 0 };
@@ -598,9 +602,10 @@ mod tests {
 
     #[test]
     fn the_end_of_a_call_sends_nothing_while_the_device_holds_more_than_the_last_packet() {
-        // tcp_should_autocork: of a packet of 45 segments, which leaves by itself (tcp_push_one), 26 have left.
-        // The last 376 bytes of the chunk of 65,536 go to the 19 that are left: with 960 more that is 28,848
-        // of memory. sk_wmem_alloc counts one more than what is at the device, and has to be more than that.
+        // tcp_should_autocork: of a packet of 45 segments, which leaves by itself (tcp_push_one),
+        // 26 have left. The last 376 bytes of the chunk of 65,536 go to the 19 that are left: with
+        // 960 more that is 28,848 of memory. sk_wmem_alloc counts one more than what is at the
+        // device, and has to be more than that.
         for (queued, is_corked) in [(28_847, false), (28_848, true)] {
             let mut buffer = with_most(1 << 20, 100);
             let sizes = Sizes { packet: 45 * MSS, half_window: u64::MAX, queued };
@@ -613,7 +618,8 @@ mod tests {
                 (if is_corked { 10_376 } else { 376 }, is_corked)
             );
             assert_eq!(buffer.push, Push::Pending);
-            // Where the end of that call finds as much at the device again, it sends nothing either.
+            // Where the end of that call finds as much at the device again, it sends nothing
+            // either.
             let sizes = Sizes { queued: u64::MAX, ..sizes };
             buffer.write(100, 19 * MSS + taken, sizes);
             assert_eq!(buffer.push, Push::Done);
@@ -622,8 +628,9 @@ mod tests {
 
     #[test]
     fn who_waits_for_data_hears_of_room_as_well() {
-        // tcp_poll, __sk_stream_is_writeable: of 87,040 bytes 58,027 are in use, and half as much is free;
-        // with a byte more the program is told when there is room, and the buffer follows the window.
+        // tcp_poll, __sk_stream_is_writeable: of 87,040 bytes 58,027 are in use, and half as much
+        // is free; with a byte more the program is told when there is room, and the buffer follows
+        // the window.
         let mut buffer = with_most(1 << 22, 10);
         buffer.used = 58_027;
         buffer.look(0);
@@ -645,8 +652,8 @@ mod tests {
 
     #[test]
     fn what_leaves_behind_the_news_of_room_may_take_it() {
-        // tcp_poll: of 113,152 bytes 38,376 are free, more than half of the 74,776 in use; with one packet
-        // more that a burst was cut off from, 37,416 are, less than half of 75,736.
+        // tcp_poll: of 113,152 bytes 38,376 are free, more than half of the 74,776 in use; with one
+        // packet more that a burst was cut off from, 37,416 are, less than half of 75,736.
         let mut buffer = polled(113_152, 74_776);
         buffer.tell_room(12, false, 50_000);
         assert!(!buffer.owes_room);
@@ -660,8 +667,8 @@ mod tests {
 
     #[test]
     fn an_application_hears_of_room_while_it_pauses() {
-        // tcp_data_snd_check, after each ACK, whatever it lets go; the buffer grows where the window has
-        // room: 2 windows of 80 segments, each 4,096 and 256 bytes.
+        // tcp_data_snd_check, after each ACK, whatever it lets go; the buffer grows where the
+        // window has room: 2 windows of 80 segments, each 4,096 and 256 bytes.
         let mut buffer = polled(200_000, 180_000);
         buffer.most = 1 << 20;
         buffer.tell_room_after_ack(80, true, 50_000);

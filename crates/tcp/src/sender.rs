@@ -34,7 +34,7 @@ pub(crate) mod tso;
 mod undo;
 mod validation;
 
-/// What a sender has done.
+/// Counts of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Segments with data, repeated ones included.
@@ -51,7 +51,7 @@ pub struct SenderCounters {
     pub duplicate_segments: u64,
 }
 
-/// What is under way, what became of it, and what is made of that.
+/// The state of a flight: losses, and bursts as they leave.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
     pub loss: Loss,
@@ -59,8 +59,8 @@ pub(crate) struct Flight {
     pub pacing: Pacing,
 }
 
-/// A flight that is made when something is first changed in it: most connections of a large experiment
-/// only receive, or wait.
+/// A flight that is made when something is first changed in it: most connections of a large
+/// experiment only receive, or wait.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OnDemand(Option<Box<Flight>>);
 
@@ -89,7 +89,7 @@ impl DerefMut for OnDemand {
 }
 
 impl OnDemand {
-    /// What there is of it: to be asked by what happens at ends that send nothing, too.
+    /// The flight, if there is one. Ends that send nothing ask here, so that none is made for them.
     #[inline]
     pub fn get(&self) -> Option<&Flight> {
         self.0.as_deref()
@@ -128,7 +128,7 @@ pub(crate) struct Sender {
     /// Bytes of a full segment as both ends agreed on, options included.
     pub agreed_mss: u16,
     pub sack: bool,
-    /// What is under way, and all that is known of it.
+    /// Losses and bursts, once data is sent.
     flight: OnDemand,
     pub rtt: Rtt,
     /// Waits for what is outstanding.
@@ -141,9 +141,9 @@ pub(crate) struct Sender {
     copies: bool,
     /// How Linux holds what was written, once something was.
     buffer: Option<Box<SendBuffer>>,
-    /// What waits at the host's own device, if that tells of what has left.
+    /// The queue at the host's own device, if the device reports departures.
     small_queue: Option<Box<SmallQueue>>,
-    /// What is known of the path's size, if it is not what both ends say.
+    /// The path MTU, if it is not what both ends say.
     path: Option<Box<PathMtu>>,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     overrides_silly_window: bool,
@@ -189,7 +189,8 @@ impl Sender {
         }
     }
 
-    /// There is data to send, or sent with the SYN, and no controller to say how much of it may leave.
+    /// There is data to send, or sent with the SYN, and no controller to say how much of it may
+    /// leave.
     #[inline]
     pub fn needs_control(&self) -> bool {
         !self.congestion.is_controlled() && (self.is_stuck() || self.has_outstanding())
@@ -236,7 +237,7 @@ impl Sender {
         }
         self.consult(now, |cc, flow| cc.on_adopted(flow, &left));
         if !self.congestion.control().prr {
-            // Such an algorithm leads the window by itself (`tcp_cong_control`).
+            // An algorithm without PRR moves the window by itself (`tcp_cong_control`).
             self.congestion.end_reduction();
         }
     }

@@ -1,8 +1,8 @@
 //! Sequence numbers: 32 bits that wrap on the wire, offsets that do not inside.
 //!
 //! Everything inside an endpoint counts in offsets of 64 bits from the initial sequence number: the
-//! SYN is at 0, the first byte of data at 1. Only segments carry wrapped numbers, and only this file
-//! converts, so no other can get the arithmetic wrong.
+//! SYN is at 0, the first byte of data at 1. Only segments carry wrapped numbers, and only this
+//! file converts, so no other can get the arithmetic wrong.
 
 /// A sequence number as it stands in a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

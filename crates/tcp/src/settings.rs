@@ -1,4 +1,4 @@
-//! What an endpoint is told: options, limits and timers. The defaults are those of the RFCs.
+//! Settings of an endpoint: options, limits and timers. The defaults are those of the RFCs.
 
 mod behaviour;
 
@@ -25,15 +25,15 @@ pub enum AckCounting {
 /// How losses are repaired without SACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossRecovery {
-    /// The last duplicate ACK needed does what the timer would do, without waiting for it: slow start
-    /// from one segment (Jacobson, 1988).
+    /// The last duplicate ACK needed does what the timer would do, without waiting for it: slow
+    /// start from one segment (Jacobson, 1988).
     Tahoe,
     /// Fast recovery, which ends with the first ACK of new data (RFC 2581 §3.2).
     Reno,
     /// Fast recovery until all is acknowledged that was outstanding; of the partial ACKs the first
     /// restarts the timer (RFC 6582 §3.2; "impatient" in RFC 3782 §4).
     NewReno,
-    /// The same, but every partial ACK restarts the timer ("slow but steady" in RFC 3782 §4).
+    /// NewReno, but every partial ACK restarts the timer ("slow but steady" in RFC 3782 §4).
     NewRenoSteady,
 }
 
@@ -62,10 +62,10 @@ pub enum Ecn {
 /// How the receiver of marks tells of them, where both ends agree on marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feedback {
-    /// That there was one, until the sender says that it knows (RFC 3168 §6.1.3).
+    /// ECE on every ACK from a mark until CWR (RFC 3168 §6.1.3).
     Classic,
-    /// How many there were: every segment tells (RFC 9768). With a peer that does not know of it, as
-    /// `Classic`.
+    /// How many there were: every segment tells (RFC 9768). With a peer that does not know of it,
+    /// as `Classic`.
     Accurate,
     /// Every change, at once: what is acknowledged together was marked or not (RFC 8257 §3.2).
     Changes,
@@ -89,7 +89,8 @@ pub struct Keepalive {
     pub idle: Duration,
     /// How long each waits for an answer.
     pub interval: Duration,
-    /// After how many without an answer the connection is given up; with a user timeout, that counts.
+    /// After how many without an answer the connection is given up; with a user timeout, that
+    /// counts.
     pub probes: u32,
 }
 
@@ -136,8 +137,8 @@ pub struct Settings {
     pub tlp: bool,
     /// How losses are repaired without SACK.
     pub recovery: LossRecovery,
-    /// With SACK, take for lost whatever is missing `dup_thresh` segments below the highest reported
-    /// (Mathis and Mahdavi: Forward acknowledgement, 1996).
+    /// With SACK, take for lost whatever is missing `dup_thresh` segments below the highest
+    /// reported (Mathis and Mahdavi: Forward acknowledgement, 1996).
     pub fack: bool,
     /// How a window gets smaller when a loss is found.
     pub reduction: WindowReduction,
@@ -183,13 +184,13 @@ pub struct Settings {
     pub send_buffer: u64,
     /// Bytes that may wait without having left: with so many, the application writes no more.
     pub most_unsent: Option<u64>,
-    /// Of Linux: the memory of a receive buffer that a program has asked for, and that does not grow
-    /// (`sk_rcvbuf` with `SOCK_RCVBUF_LOCK`).
+    /// Of Linux: the memory of a receive buffer that a program has asked for, and that does not
+    /// grow (`sk_rcvbuf` with `SOCK_RCVBUF_LOCK`).
     pub fixed_receive_buffer: Option<u64>,
-    /// The same of the send buffer (`sk_sndbuf` with `SOCK_SNDBUF_LOCK`).
+    /// The fixed send buffer that a program has asked for (`sk_sndbuf` with `SOCK_SNDBUF_LOCK`).
     pub fixed_send_buffer: Option<u64>,
-    /// Of Linux: the most that a program may ask for (`net.core.rmem_max`), for which a connection without
-    /// such a buffer scales its windows too.
+    /// Of Linux: the most that a program may ask for (`net.core.rmem_max`), for which a connection
+    /// without such a buffer scales its windows too.
     pub rmem_max: u64,
     /// How often a SYN is repeated.
     pub syn_retries: u32,
@@ -199,8 +200,8 @@ pub struct Settings {
     pub syn_ack_retries: u32,
     /// How often a segment is repeated before the connection is given up (R2 of RFC 9293 §3.8.3).
     pub retries: u32,
-    /// How long anything may stay without an answer before the connection is given up, however often it
-    /// was repeated (RFC 5482).
+    /// How long anything may stay without an answer before the connection is given up, however
+    /// often it was repeated (RFC 5482).
     pub user_timeout: Option<Duration>,
     /// Probes while nothing is under way.
     pub keepalive: Option<Keepalive>,

@@ -8,27 +8,27 @@ use wheel::Expiry;
 
 mod wheel;
 
-/// What the kernel's timers count in.
+/// A jiffy of the kernel's timers.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// Which of the timers that run out in one tick comes first: those of the wheel for requests, which other
-/// timers are not in (`BASE_LOCAL`, `TIMER_PINNED`); then that of the coarsest ring, and in a place of a
-/// ring the one that was put there last (`__run_timers`, `enqueue_timer`).
+/// Which of the timers that run out in one tick comes first: those of the wheel for requests, which
+/// other timers are not in (`BASE_LOCAL`, `TIMER_PINNED`); then that of the coarsest ring, and in a
+/// place of a ring the one that was put there last (`__run_timers`, `enqueue_timer`).
 pub type Turn = (Wheel, InWheel);
 
-/// The same within a wheel.
+/// The order of timers within a wheel.
 pub(crate) type InWheel = (Reverse<u32>, Reverse<Time>);
 
 /// The wheels of Linux, in the order in which they turn (`run_timer_softirq`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wheel {
-    /// Of connections that are being opened by another side: SYN-ACKs are sent again.
+    /// The wheel of requests, which retransmits SYN-ACKs.
     Requests,
-    /// Of all others.
+    /// The wheel of all other connections.
     Connections,
 }
 
-/// What a timer waits for.
+/// The purpose of the sender's timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The answer to what was sent: a SYN, data, or a probe of a closed window (RFC 6298 §5).
@@ -48,7 +48,7 @@ pub(crate) struct Place {
     /// How coarse the ring is, and since when it has been in this place of it.
     coarse: u32,
     entered: Time,
-    /// It has not run out yet, whether or not anybody still waits for it.
+    /// The timer is in the wheel, whether or not anybody still waits for it.
     is_pending: bool,
     /// When a timer of the kernel ran out last, as far as this one has heard.
     turned: Time,
@@ -78,8 +78,8 @@ impl Place {
         turned: Time::NEVER,
     };
 
-    /// When a timer that is set now runs out. One that is set again for the same tick keeps its place,
-    /// however coarse that was when the tick was further away (`__mod_timer`).
+    /// When a timer that is set now runs out. One that is set again for the same tick keeps its
+    /// place, however coarse that was when the tick was further away (`__mod_timer`).
     #[inline]
     pub fn set(&mut self, now: Time, delay: Duration, settings: &Settings) -> Time {
         let expiry = match settings.behaviour.clock {
@@ -174,7 +174,7 @@ impl Timer {
         self.at = self.place.set(now, delay, settings);
     }
 
-    /// It runs, to the moment for a probe.
+    /// Whether the timer runs and is set for a tail loss probe.
     #[inline]
     pub fn is_for_probe(&self) -> bool {
         self.kind == Kind::Probe && self.at != Time::NEVER
@@ -200,8 +200,8 @@ mod tests {
             place.set(at(micros), Duration::from_millis(millis), &settings);
             place
         };
-        // `jiffies`: 240 ms from 5 ms on go to a ring of 8 ms and run out at 248 ms; in the finest ring, 40
-        // ms from 207.2 ms on do so too.
+        // `jiffies`: 240 ms from 5 ms on go to a ring of 8 ms and run out at 248 ms; in the finest
+        // ring, 40 ms from 207.2 ms on do so too.
         let coarse = set(5_000, 240);
         let (early, mut late) = (set(207_200, 40), set(207_300, 40));
         assert_eq!([coarse.out(), early.out(), late.out()], [at(248_000); 3]);

@@ -84,8 +84,8 @@ impl CwndValidation {
         std::mem::take(&mut self.used)
     }
 
-    /// All that may leave has left, and the window kept the rest back if `limited`. It counts as used
-    /// while the flight that filled it is being acknowledged.
+    /// All that may leave has left, and the window kept the rest back if `limited`. It counts as
+    /// used while the flight that filled it is being acknowledged.
     #[inline]
     pub fn on_flight(&mut self, limited: bool, out: Outstanding) {
         if limited {

@@ -1,8 +1,8 @@
 //! Delivery rate: one sample with every ACK that delivers something.
 //!
-//! A sample spans the round trip of the newest segment delivered. Its count is the segments delivered
-//! between that segment's departure and its ACK. Its interval is the longer of the times in which they
-//! were sent and acknowledged, because ACKs can arrive faster than the path delivers.
+//! A sample spans the round trip of the newest segment delivered. Its count is the segments
+//! delivered between that segment's departure and its ACK. Its interval is the longer of the times
+//! in which they were sent and acknowledged, because ACKs can arrive faster than the path delivers.
 //!
 //! - Cheng, Cardwell, Hassas Yeganeh, Jacobson: Delivery rate estimation,
 //!   draft-cheng-iccrg-delivery-rate-estimation. `C.` and `P.` are its names.
@@ -52,7 +52,8 @@ pub struct DeliveryRate {
     first_sent: Time,
     /// When something was last delivered (`C.delivered_time`).
     delivered_at: Time,
-    /// Until more than this is delivered, samples say how fast the application was (`C.app_limited`).
+    /// Until more than this is delivered, samples say how fast the application was
+    /// (`C.app_limited`).
     app_limited: Option<u64>,
     /// Segments and time of the last sample that says what the path can do.
     last: Option<(u64, Duration)>,
@@ -191,8 +192,8 @@ impl DeliveryRate {
         }
     }
 
-    /// An estimator that begins in the middle of a connection: the `outstanding` segments count as sent
-    /// now.
+    /// An estimator that begins in the middle of a connection: the `outstanding` segments count as
+    /// sent now.
     #[must_use]
     pub fn midway(now: Time, outstanding: u64, totals: Totals) -> Self {
         let mut rates = Self { first_sent: now, delivered_at: now, ..Self::new(true) };

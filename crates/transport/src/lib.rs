@@ -10,8 +10,8 @@
 //! | congestion window validation | `cwnd_validation` | RFC 7661, RFC 9002 §7.8 |
 //!
 //! Nothing here sees a segment, a header or a socket. Data is named by offsets or packet numbers,
-//! whichever the transport has: `una` is the oldest that is not acknowledged and `nxt` the next to be
-//! sent. Settings come in as small values of this crate ([`RtoLimits`], [`Clock`]).
+//! whichever the transport has: `una` is the oldest that is not acknowledged and `nxt` the next to
+//! be sent. Settings come in as small values of this crate ([`RtoLimits`], [`Clock`]).
 //!
 //! `tests/quic.rs` is a sender with packet numbers built on these parts alone.
 

@@ -20,8 +20,8 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Adds the deliveries of an ACK. Returns the round if the ACK ends it. `una` is the oldest that is
-    /// not acknowledged, `nxt` the next to be sent.
+    /// Adds the deliveries of an ACK. Returns the round if the ACK ends it. `una` is the oldest
+    /// that is not acknowledged, `nxt` the next to be sent.
     #[inline]
     pub fn on_ack(&mut self, now: Time, una: u64, nxt: u64, ack: &Ack) -> Option<Round> {
         if let Some(rtt) = ack.rtt {

@@ -127,8 +127,8 @@ impl Rtt {
         self.srtt + rttvar * 4
     }
 
-    /// `tcp_rtt_estimator` and `__tcp_set_rto`: the deviation counts by its maximum of each round trip,
-    /// is at least the minimum RTO, falls slowly, and hardly grows with RTTs that shrink.
+    /// `tcp_rtt_estimator` and `__tcp_set_rto`: the deviation counts by its maximum of each round
+    /// trip, is at least the minimum RTO, falls slowly, and hardly grows with RTTs that shrink.
     fn sample_as_linux(&mut self, rtt: Duration, at: Progressed, limits: &RtoLimits) -> Duration {
         let measured = micros(rtt).max(1);
         let least = micros(limits.min);
@@ -263,7 +263,8 @@ fn micros(duration: Duration) -> u32 {
     u32::try_from(duration.as_picos() / 1_000_000).unwrap_or(u32::MAX)
 }
 
-/// A value in the kernel's 32 bits. An RTT beyond them (537 s) wraps in the kernel and saturates here.
+/// A value in the kernel's 32 bits. An RTT beyond them (537 s) wraps in the kernel and saturates
+/// here.
 fn within(value: i64) -> u32 {
     value.clamp(0, i64::from(u32::MAX)) as u32
 }
@@ -348,8 +349,8 @@ mod tests {
     fn linux_counts_the_largest_deviation_of_a_round_trip() {
         let mut rtt = Rtt::new(&linux());
         rtt.sample(millis(100), AT, &linux());
-        // mdev = 2 * 100 = 200 ms. One of 300 ms: the error is 200, so mdev = 200 + 200 - 50 = 350 ms
-        // and srtt = 100 + 200 / 8 = 125 ms.
+        // mdev = 2 * 100 = 200 ms. One of 300 ms: the error is 200, so mdev = 200 + 200 - 50 = 350
+        // ms and srtt = 100 + 200 / 8 = 125 ms.
         rtt.sample(millis(300), AT, &linux());
         assert_eq!((rtt.srtt(), rtt.rto(&linux())), (millis(125), millis(125 + 350)));
         // One of 125 ms lowers mdev, but not the maximum of the round trip.

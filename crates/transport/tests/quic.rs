@@ -58,7 +58,8 @@ impl Quic {
         Outstanding { una: self.oldest, nxt: self.oldest + segments, segments }
     }
 
-    /// Sends what the window and pacing allow, of an application that keeps at most `most` in flight.
+    /// Sends what the window and pacing allow, of an application that keeps at most `most` in
+    /// flight.
     fn send(&mut self, now: Time, most: u64) {
         let cwnd = self.cc.control().cwnd;
         while self.out().segments < cwnd.min(most) && !self.pacing.hold(now, true) {

@@ -1,9 +1,9 @@
 //! A smaller window, reached over a round trip.
 //!
-//! - Proportional rate reduction: by sending less than is delivered (RFC 6937, RFC 9937 as in Linux:
-//!   packet conservation, and slow start only while nothing more is found lost).
-//! - Rate halving: by sending one segment for every second ACK (Mathis, Semke, Mahdavi and Lahey, 1999;
-//!   `tcp_cwnd_down` of Linux until 3.1).
+//! - Proportional rate reduction: by sending less than is delivered (RFC 6937, RFC 9937 as in
+//!   Linux: packet conservation, and slow start only while nothing more is found lost).
+//! - Rate halving: by sending one segment for every second ACK (Mathis, Semke, Mahdavi and Lahey,
+//!   1999; `tcp_cwnd_down` of Linux until 3.1).
 
 use crate::settings::WindowReduction;
 
@@ -90,8 +90,8 @@ impl CwndReduction {
         }
     }
 
-    /// The window at the end, where it depends on how the reduction went. `burst` segments may leave
-    /// at once then.
+    /// The window at the end, where it depends on how the reduction went. `burst` segments may
+    /// leave at once then.
     pub fn reached(&self, in_flight: u64, burst: u64) -> Option<u64> {
         let is_halving = matches!(self.way, Way::Halving { .. });
         is_halving.then(|| self.cwnd.min(self.target).min(in_flight + burst))
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(reduction.cwnd - 4, 3);
     }
 
-    /// What each of so many ACKs lets go that deliver one segment, with this many in flight before.
+    /// The segments that each of `acks` ACKs lets go, each delivering one, with `in_flight` before.
     fn sent_by_halves(reduction: &mut CwndReduction, mut in_flight: u64, acks: usize) -> Vec<u64> {
         let mut sent = Vec::new();
         for _ in 0..acks {
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn halving_sends_one_segment_for_two_acks_until_it_is_done() {
-        // 20 segments, one of them lost: 19 in flight. The first ACK lets one go, as the window is not
-        // smaller yet.
+        // 20 segments, one of them lost: 19 in flight. The first ACK lets one go, as the window is
+        // not smaller yet.
         let mut reduction = CwndReduction::begin(WindowReduction::Halving, 20, 10, 10).unwrap();
         let sent = sent_by_halves(&mut reduction, 19, 20);
         assert_eq!(sent[..6], [1, 0, 1, 0, 1, 0]);

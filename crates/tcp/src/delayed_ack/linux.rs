@@ -20,7 +20,7 @@ const MARK_QUICKENS: u32 = 2;
 /// Duplicates that are told at once, one by one, and the most that wait for one ACK.
 const TOLD_AT_ONCE: u8 = 3;
 const MOST_COMPRESSED: u8 = 44;
-/// They wait for 5 % of the RTT, a millisecond at the most, and the slack of the timer.
+/// Duplicates wait for 5 % of the RTT, at most a millisecond, and the slack of the timer.
 const PATIENCE: Duration = Duration::from_millis(1);
 pub(super) const SLACK: Duration = Duration::from_micros(100);
 
@@ -32,10 +32,10 @@ pub(super) struct LinuxDelayedAck {
     last_arrival: u64,
     /// Segments still to be acknowledged at once.
     quick: u32,
-    /// What full segments carry.
+    /// Payload bytes of a full segment.
     full: u64,
-    /// The answer is to carry the ACK: both ends talk in turn, or the peer has sent its last (pingpong
-    /// mode).
+    /// The answer is to carry the ACK: both ends talk in turn, or the peer has sent its last
+    /// (pingpong mode).
     is_interactive: bool,
     /// An ACK is owed.
     scheduled: bool,
@@ -45,10 +45,10 @@ pub(super) struct LinuxDelayedAck {
     pushed: u8,
     duplicates_told: u8,
     compressed: u8,
-    /// From then on they are let go as soon as any timer of this kind runs out; with `SLACK`, whatever
-    /// happens.
+    /// From then on they are let go as soon as any timer of this kind runs out; with `SLACK`,
+    /// whatever happens.
     patient_until: Time,
-    /// What those duplicates wait for.
+    /// The ACK that the duplicates wait for.
     compressed_next: u64,
     /// When the last segment came.
     last_segment: Option<Time>,
@@ -60,7 +60,7 @@ pub(super) struct LinuxDelayedAck {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
     pub size: Size,
-    /// What full ones carry, now that it came.
+    /// Payload bytes of a full segment, this one included.
     pub full: u64,
     pub pushed: bool,
     /// In order, and with that of use; otherwise out of order.
@@ -68,9 +68,9 @@ pub(crate) struct Arrived {
     pub said: Said,
     /// Data is missing before some that arrived.
     pub has_gap: bool,
-    /// Such data is told of by blocks.
+    /// SACK blocks report out-of-order data.
     pub has_sack: bool,
-    /// It made what was held back leave (`tcp_sack_new_ofo_skb`).
+    /// The segment made the ACK leave that was held back (`tcp_sack_new_ofo_skb`).
     pub told: bool,
     /// The last gap was filled by it.
     pub filled: bool,
@@ -79,8 +79,8 @@ pub(crate) struct Arrived {
     /// The next offset expected, and the last that was acknowledged.
     pub next: u64,
     pub acked: u64,
-    /// The window offered, whether as much could be offered again, and whether it opened further with
-    /// this segment.
+    /// The window offered, whether as much could be offered again, and whether it opened further
+    /// with this segment.
     pub window: u64,
     pub holds: bool,
     pub opened: bool,
@@ -99,7 +99,8 @@ fn clock(now: Time) -> u64 {
 }
 
 impl LinuxDelayedAck {
-    /// For a connection that stands since then: pauses count from there (`tcp_create_openreq_child`).
+    /// For a connection that stands since then: pauses count from there
+    /// (`tcp_create_openreq_child`).
     pub fn new(since: Time) -> Self {
         Self { last_arrival: clock(since), ..Self::default() }
     }
@@ -196,8 +197,8 @@ impl LinuxDelayedAck {
         self.ato = ATO_MIN;
     }
 
-    /// A repair came that was not needed: its sender does not get our ACKs, or not in time. The ACK for
-    /// it counts among the quick ones unless an ACK has left since the segment was new
+    /// A repair came that was not needed: its sender does not get our ACKs, or not in time. The ACK
+    /// for it counts among the quick ones unless an ACK has left since the segment was new
     /// (`tcp_data_queue`, and `tcp_send_dupack` for what is older).
     pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
         self.quicken(window, settings.quick_ack);

@@ -1,9 +1,9 @@
-//! TCP Fast Open (RFC 7413): data in the SYN of a client that shows a cookie, and answers before the
-//! handshake ends.
+//! TCP Fast Open (RFC 7413): data in the SYN of a client that shows a cookie, and answers before
+//! the handshake ends.
 //!
-//! Who keeps cookies, and gives them to those who connect, is not part of an endpoint. As in Linux, what
-//! is repeated is a SYN without data and without the option, and a server that waits for the end of
-//! the handshake repeats its SYN-ACK alone (`tcp_send_syn_data`, `tcp_rcv_fastopen_synack`,
+//! Who keeps cookies, and gives them to those who connect, is not part of an endpoint. As in Linux,
+//! what is repeated is a SYN without data and without the option, and a server that waits for the
+//! end of the handshake repeats its SYN-ACK alone (`tcp_send_syn_data`, `tcp_rcv_fastopen_synack`,
 //! `tcp_try_fastopen`).
 
 use crate::endpoint::{Endpoint, State};
@@ -17,7 +17,7 @@ const OPTIONS: u16 = 40;
 /// (`TCP_DELACK_MAX`).
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What a client remembers of a server (RFC 7413 §4.1.3).
+/// The state that a client keeps of a server (RFC 7413 §4.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The cookie that it gave.
@@ -26,7 +26,7 @@ pub struct Known {
     pub mss: u16,
 }
 
-/// What a connection is to do, and has done, for Fast Open.
+/// The Fast Open state of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FastOpen {
     /// A client: what it knows of the server.
@@ -36,7 +36,7 @@ pub(crate) struct FastOpen {
     /// Bytes that its SYN carries, and whether there is more to come.
     payload: u16,
     has_more: bool,
-    /// What it has learned of the server, until somebody asks.
+    /// News of the server, until somebody asks.
     learned: Option<Known>,
     /// A server: the cookie of the client that may come, and whether the SYN-ACK is to bring it.
     own: Option<Cookie>,
@@ -46,8 +46,8 @@ pub(crate) struct FastOpen {
 }
 
 impl Endpoint {
-    /// Opens actively, with Fast Open: with a cookie the SYN waits for the first data and takes it along,
-    /// else it asks for one.
+    /// Opens actively, with Fast Open: with a cookie the SYN waits for the first data and takes it
+    /// along, else it asks for one.
     pub fn connect_fast(&mut self, known: Option<Known>) {
         self.connect();
         self.owes_syn = known.is_none();
@@ -61,7 +61,7 @@ impl Endpoint {
         self.fast_open = Some(Box::new(FastOpen { own: Some(cookie), ..FastOpen::default() }));
     }
 
-    /// What a client has to remember from now on, once.
+    /// News of the server for the client to keep; given once.
     pub fn take_learned(&mut self) -> Option<Known> {
         self.fast_open.as_mut()?.learned.take()
     }
@@ -71,7 +71,7 @@ impl Endpoint {
         self.fast_open.as_ref().is_some_and(|fast| fast.is_put_off)
     }
 
-    /// What is written first leaves with the SYN, as far as it has room; the rest waits for the answer.
+    /// The first write leaves with the SYN, as far as it has room; the rest waits for the answer.
     pub(crate) fn write_into_syn(&mut self, bytes: u64) -> u64 {
         let own = self.own_mss();
         let Some(fast) = &mut self.fast_open else { return 0 };
@@ -113,8 +113,8 @@ impl Endpoint {
         segment.with_payload(fast.payload)
     }
 
-    /// A SYN arrived. Its data counts if it shows the right cookie; whoever shows another gets the right
-    /// one, like those who ask (RFC 7413 §4.2.2).
+    /// A SYN arrived. Its data counts if it shows the right cookie; whoever shows another gets the
+    /// right one, like those who ask (RFC 7413 §4.2.2).
     pub(crate) fn take_fast_open(&mut self, now: Time, segment: &Segment) {
         let Some(fast) = &mut self.fast_open else { return };
         let Some(option) = segment.fast_open() else { return };
@@ -146,9 +146,9 @@ impl Endpoint {
         segment
     }
 
-    /// The answer to a client's SYN acknowledges what comes before `acked`. The rest of its data is sent
-    /// again, as ordinary data and without a smaller window: that the server did not take it says
-    /// nothing of the path (RFC 7413 §4.2.1).
+    /// The answer to a client's SYN acknowledges what comes before `acked`. The rest of its data is
+    /// sent again, as ordinary data and without a smaller window: that the server did not take it
+    /// says nothing of the path (RFC 7413 §4.2.1).
     pub(crate) fn end_fast_open(&mut self, now: Time, segment: &Segment, acked: u64) {
         let Some(fast) = &mut self.fast_open else { return };
         let granted = match segment.fast_open() {
@@ -169,7 +169,7 @@ impl Endpoint {
         } else {
             self.send.timer.stop();
             if delays_ack && has_more {
-                // What the application waits to send will acknowledge too.
+                // The application's waiting data will carry the ACK.
                 self.delayed_ack.on_sent();
                 self.delayed_ack.put_off(now + PATIENCE);
                 self.owes_ack_first = false;

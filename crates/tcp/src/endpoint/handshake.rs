@@ -36,8 +36,8 @@ impl Endpoint {
         self.last_ack_sent = self.receive.next;
         self.arm_retransmission(now);
         let segment = segment.with_syn_options(SynOptions {
-            // The size that this end can take, whatever the path to the other one carries (RFC 9293 §3.7.1,
-            // `ipv4_default_advmss`).
+            // The size that this end can take, whatever the path to the other one carries (RFC 9293
+            // §3.7.1, `ipv4_default_advmss`).
             mss: self.settings.mss,
             window_scale: scaling.then_some(self.receive.window_scale),
             sack_permitted: if is_answer { self.send.sack } else { self.settings.sack },
@@ -165,23 +165,23 @@ impl Endpoint {
         }
     }
 
-    /// Whether a timeout of the handshake leaves the window as it is. Linux lets one repetition pass: the
-    /// timeout may have been too short (`tcp_init_transfer`). A SYN-ACK is repeated when a SYN comes again,
-    /// too (`inet_rtx_syn_ack`).
+    /// Whether a timeout of the handshake leaves the window as it is. Linux lets one repetition
+    /// pass: the timeout may have been too short (`tcp_init_transfer`). A SYN-ACK is repeated when
+    /// a SYN comes again, too (`inet_rtx_syn_ack`).
     fn is_syn_forgiven(&self, now: Time, segment: &Segment) -> bool {
         self.settings.behaviour.forgives_syn_timeout
             && (self.syns_sent <= 2 || self.is_syn_late(now, segment))
     }
 
-    /// What is answered is the SYN that was sent first, so those after it were not needed
+    /// Whether the answer is to the first SYN, so that later ones were not needed
     /// (`tcp_try_undo_spurious_syn`).
     fn is_syn_late(&self, now: Time, segment: &Segment) -> bool {
         self.settings.undo && self.echoed(now, segment) == Some(clock(self.first_syn))
     }
 
     /// The RTT of the handshake, of the SYN itself: with Fast Open data may have left after it
-    /// (`tcp_synack_rtt_meas`). If a SYN was repeated, Linux asks the timestamp which one was answered
-    /// (`tcp_ack_update_rtt`).
+    /// (`tcp_synack_rtt_meas`). If a SYN was repeated, Linux asks the timestamp which one was
+    /// answered (`tcp_ack_update_rtt`).
     fn time_handshake(&self, now: Time, segment: &Segment) -> Option<Duration> {
         if self.syns_sent == 1 {
             return Some(self.settings.behaviour.clock.elapsed(now, self.first_syn));

@@ -1,4 +1,4 @@
-//! What a segment does to a connection (RFC 9293 §3.10.7), and how connections close.
+//! Segments in (RFC 9293 §3.10.7), and closing.
 
 use crate::delayed_ack::Arrived;
 use crate::ecn::{Report, Said};
@@ -64,7 +64,7 @@ impl Endpoint {
         }
         let is_pure = self.state == State::Established && segment.payload == 0;
         let predicted = segment.payload > 0 && self.predicts(segment, start);
-        // Of data that is taken before the acknowledgment, the timeout is that of before.
+        // Data taken before the acknowledgment sees the RTO of before.
         let rto = predicted.then(|| self.send.rtt.rto(&self.settings.rto_limits()));
         if self.take_ack(now, segment, start, predicted) {
             self.take_data(now, segment, start, rto);
@@ -74,8 +74,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether a segment with data is what was expected, and nothing else: Linux takes the data of such
-    /// before the acknowledgment (`tcp_rcv_established`, `tcp_fast_path_on`), if it has memory for that.
+    /// Whether a segment with data is what was expected, and nothing else: Linux takes the data of
+    /// such before the acknowledgment (`tcp_rcv_established`, `tcp_fast_path_on`), if it has memory
+    /// for that.
     fn predicts(&self, segment: &Segment, start: u64) -> bool {
         if !self.settings.behaviour.header_prediction {
             return self.send.has_outstanding();
@@ -90,8 +91,8 @@ impl Endpoint {
             && self.send.is_window(segment.window)
     }
 
-    /// The time of what comes before the last ACK is the one to be echoed, if it is no older than the one
-    /// that is (RFC 7323 §4.3; `tcp_replace_ts_recent`).
+    /// The time of what comes before the last ACK is the one to be echoed, if it is no older than
+    /// the one that is (RFC 7323 §4.3; `tcp_replace_ts_recent`).
     #[inline]
     fn note_timestamp(&mut self, now: Time, segment: &Segment, start: u64) {
         if let Some(timestamps) = segment.timestamps()
@@ -275,8 +276,8 @@ impl Endpoint {
         clock(now).checked_sub(u64::from(ago)).filter(|_| echo != 0)
     }
 
-    /// The same, of a segment with data, unless an ACK without any has answered that segment before: its
-    /// round trip is not that of data (`tcp_rcv_rtt_measure_ts`).
+    /// The same, of a segment with data, unless an ACK without any has answered that segment
+    /// before: its round trip is not that of data (`tcp_rcv_rtt_measure_ts`).
     fn first_echoed(&self, now: Time, segment: &Segment) -> Option<u64> {
         self.echoed(now, segment).filter(|_| !self.receive.has_passed(segment))
     }
@@ -309,7 +310,7 @@ impl Endpoint {
         if told {
             self.receive.announce(start..end);
         }
-        // What came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
+        // Earlier data with the other mark gets an ACK of its own (RFC 8257 §3.2).
         let before = changes.then(|| self.flags_of_ack());
         // Linux does so once the data is in the receive buffer, which is in the window of that ACK
         // (`dctcp_ece_ack_update` below `tcp_event_data_recv`).
@@ -322,8 +323,8 @@ impl Endpoint {
             self.delayed_ack.on_mark(self.receive.offered(self.last_ack_sent));
         }
         if (told || changes) && !is_late {
-            // What waited is told as it was, but for the mark of what arrived (`tcp_data_queue_ofo`). That has
-            // asked for its ACK before: this was it.
+            // The waiting ACK reports the state before this segment, with this segment's mark
+            // (`tcp_data_queue_ofo`). The segment had asked for an ACK before: this is that ACK.
             let flags = before.unwrap_or_else(|| self.flags_of_ack());
             self.owes_ack = Some(Box::new(self.bare(now, flags, self.send.nxt)));
         }
@@ -359,8 +360,8 @@ impl Endpoint {
     }
 
     /// Opens the window and decides on an ACK for data that was taken; before it, this offset was
-    /// expected, and there was a gap or not. `told`: one was sent already; `said`: what the segment says of
-    /// marks; `rto`: that of before, if the data comes before the acknowledgment.
+    /// expected, and there was a gap or not. `told`: one was sent already; `said`: what the segment
+    /// says of marks; `rto`: that of before, if the data comes before the acknowledgment.
     #[inline(never)]
     fn acknowledge_as_linux(
         &mut self,
@@ -397,7 +398,8 @@ impl Endpoint {
             has_gap: self.receive.has_gap(),
             has_sack,
             told,
-            // Where the segment itself ends all, what was out of order is dropped before (`tcp_fin`).
+            // Where the segment itself ends all, what was out of order is dropped before
+            // (`tcp_fin`).
             filled: had_gap && !self.receive.has_gap() && !(is_finished && ends),
             finished: is_finished,
             next: self.receive.next,
@@ -414,8 +416,8 @@ impl Endpoint {
         self.delayed_ack.on_arrival(now, arrived, &self.settings);
     }
 
-    /// The RTT as that half sees it for which it is shorter; nothing before the receiving half has seen one
-    /// (`__tcp_ack_snd_check`).
+    /// The RTT as that half sees it for which it is shorter; nothing before the receiving half has
+    /// seen one (`__tcp_ack_snd_check`).
     fn least_rtt(&self) -> Duration {
         let received = self.receive.rtt().unwrap_or_default();
         let sent = self.send.rtt.exact_srtt();

@@ -1,5 +1,5 @@
-//! Whether the peer is still there: keepalives while nothing is under way (RFC 9293 §3.8.4), and the
-//! longest that something may stay without an answer (the user timeout, RFC 5482).
+//! Whether the peer is still there: keepalives while nothing is under way (RFC 9293 §3.8.4), and
+//! the longest that something may stay without an answer (the user timeout, RFC 5482).
 
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::settings::{Keepalive, Settings};
@@ -35,7 +35,7 @@ impl KeepaliveTimer {
 }
 
 impl Endpoint {
-    /// It is time to look whether the peer was heard (`tcp_keepalive_timer`).
+    /// The keepalive timer ran out (`tcp_keepalive_timer`).
     pub(crate) fn look_after_peer(&mut self, now: Time) {
         let (Some(alive), Some(keepalive)) = (&mut self.keepalive, self.settings.keepalive) else {
             return;
@@ -63,8 +63,8 @@ impl Endpoint {
         alive.due = waits_until(self.settings.behaviour.clock, now, wait);
     }
 
-    /// The timer ran out for the first time since there was an answer: from when on does the user timeout
-    /// count? Linux begins with the first repetition, but of a SYN with the first one
+    /// The timer ran out for the first time since there was an answer: from when on does the user
+    /// timeout count? Linux begins with the first repetition, but of a SYN with the first one
     /// (`tcp_connect` sets `retrans_stamp`).
     pub(crate) fn begin_silence(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
@@ -97,7 +97,7 @@ impl Endpoint {
         most.is_some_and(|most| now.since(self.silent_since) >= most)
     }
 
-    /// Of so long a wait, what the user timeout leaves.
+    /// The part of a wait that the user timeout leaves.
     pub(crate) fn within_user_timeout(&self, now: Time, wait: Duration) -> Duration {
         let Some(most) = self.settings.user_timeout else { return wait };
         wait.min((self.silent_since + most).max(now).since(now))

@@ -1,19 +1,20 @@
-//! What a connection does while the memory of its host runs short (`tcp_mem` of Linux).
+//! Memory pressure of the host (`tcp_mem` of Linux).
 //!
 //! An endpoint knows what it holds itself; whoever has several tells each what is left. As in
-//! `__sk_mem_raise_allocated`, `tcp_should_expand_sndbuf`, `tcp_grow_window` and `__tcp_select_window`, but
-//! that Linux counts in pages, and that here nothing is taken back from what was received.
+//! `__sk_mem_raise_allocated`, `tcp_should_expand_sndbuf`, `tcp_grow_window` and
+//! `__tcp_select_window`, but that Linux counts in pages, and that here nothing is taken back from
+//! what was received.
 
 use crate::endpoint::Endpoint;
 
-/// What a connection may always hold, if its host is not above the last limit (`tcp_wmem[0]`,
-/// `tcp_rmem[0]`).
+/// The memory that a connection may always hold, unless its host is above the last limit
+/// (`tcp_wmem[0]`, `tcp_rmem[0]`).
 pub const GUARANTEED: u64 = 4096;
 
 /// Memory is counted in pages (`PAGE_SIZE`).
 const PAGE: u64 = 4096;
 
-/// What the connections of a host have left together.
+/// The memory that the connections of a host have left together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
     /// Send buffers do not grow any more.
@@ -24,7 +25,7 @@ pub struct Shortage {
     pub most: u64,
 }
 
-/// The same as an endpoint sees it.
+/// The memory pressure that one endpoint has heard of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     pub shortage: Shortage,
@@ -40,15 +41,15 @@ impl Endpoint {
         self.send.memory() + self.receive.memory()
     }
 
-    /// Whether so much memory fits into what the connection has taken already: whole pages, as few as
-    /// hold all that it has (`sk_forward_alloc`, `sk_mem_reclaim`).
+    /// Whether so much memory fits into what the connection has taken already: whole pages, as few
+    /// as hold all that it has (`sk_forward_alloc`, `sk_mem_reclaim`).
     #[inline]
     pub(crate) fn has_left(&self, bytes: u64) -> bool {
         let memory = self.memory();
         memory.next_multiple_of(PAGE) - memory >= bytes
     }
 
-    /// This is left now.
+    /// The host tells of the memory that is left.
     pub fn set_shortage(&mut self, shortage: Shortage) {
         if shortage.is_pressed {
             self.receive.press();
@@ -72,8 +73,8 @@ impl Endpoint {
         bytes.min(left)
     }
 
-    /// Whether data cannot be kept that something is missing before. What is in order is always taken:
-    /// the application waits for it.
+    /// Whether data cannot be kept that something is missing before. What is in order is always
+    /// taken: the application waits for it.
     #[cold]
     pub(crate) fn is_too_costly(&self, payload: u64) -> bool {
         let most = self.memory.as_ref().map_or(u64::MAX, |memory| memory.shortage.most);

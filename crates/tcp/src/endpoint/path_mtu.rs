@@ -1,4 +1,4 @@
-//! What an endpoint hears of the path's MTU: ICMP notices, other connections, timeouts.
+//! News of the path MTU: ICMP notices, other connections, timeouts.
 
 use crate::endpoint::{Endpoint, State};
 use crate::segment::TooLarge;
@@ -17,7 +17,8 @@ impl Endpoint {
         self.send.take_mtu(mtu, if has_options { self.options() } else { 0 });
     }
 
-    /// The same, heard while this connection sends: the next packet looks the route up.
+    /// News of the path MTU from another connection while this one sends: the next packet looks the
+    /// route up.
     pub fn hear_mtu(&mut self, mtu: u16) {
         if matches!(self.state, State::Listen | State::SynReceived) {
             // Its route is looked up when the connection stands (`tcp_v4_syn_recv_sock`).
@@ -45,8 +46,8 @@ impl Endpoint {
         }
     }
 
-    /// A router has no room for a packet that it says this of, and dropped it. Returns the size it names,
-    /// if the notice can be meant (RFC 5927 §4.1).
+    /// A router has no room for a packet that it says this of, and dropped it. Returns the size it
+    /// names, if the notice can be meant (RFC 5927 §4.1).
     pub fn on_too_large(&mut self, now: Time, notice: &TooLarge) -> Option<u16> {
         let TooLarge { seq, mtu, .. } = *notice;
         // Nobody asks what remains of a connection, as in Linux (`tcp_v4_err`).
@@ -58,7 +59,7 @@ impl Endpoint {
         let is_opening = self.state == State::SynSent;
         if self.send.take_mtu(mtu, if is_opening { 0 } else { self.options() }) {
             if is_opening {
-                // It was too large with its data.
+                // The SYN was too large with its data.
                 self.owes_syn = true;
             } else {
                 if self.settings.behaviour.notice_keeps_timestamp {
@@ -76,7 +77,8 @@ impl Endpoint {
         self.send.told_mss().map_or(self.settings.mss, |told| told.min(self.settings.mss))
     }
 
-    /// The timer has run out for data. Where sizes may be searched for, that can be because of them.
+    /// The timer has run out for data. Where sizes may be searched for, that can be because of
+    /// them.
     pub(crate) fn look_for_black_hole(&mut self, now: Time) {
         let is_silent = if self.settings.behaviour.black_hole_by_time {
             self.attempts > 0 && now.since(self.silent_since) >= SILENCE

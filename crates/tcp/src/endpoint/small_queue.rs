@@ -17,9 +17,9 @@ impl Endpoint {
         self.send.has_small_queue()
     }
 
-    /// Takes the segment that [`Self::poll_transmit`] gave, or that it gave no more, and gives the one
-    /// before it: with the time when that may leave the queue of the device, and whether the next one
-    /// is of its burst.
+    /// Takes the segment that [`Self::poll_transmit`] gave, or that it gave no more, and gives the
+    /// one before it: with the time when that may leave the queue of the device, and whether the
+    /// next one is of its burst.
     pub fn hand_over(
         &mut self,
         now: Time,

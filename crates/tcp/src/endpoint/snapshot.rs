@@ -1,10 +1,10 @@
-//! What there is to see of an endpoint from outside.
+//! The state of an endpoint as an observer sees it.
 
 use crate::endpoint::Endpoint;
 use crate::sender::SenderCounters;
 use tcplab_units::{Duration, Rate};
 
-/// What there is to see of a sender at one moment.
+/// The state of a sender at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
     /// Congestion window in segments.
@@ -23,8 +23,8 @@ pub struct Snapshot {
     pub acked_bytes: u64,
     /// Pacing rate, for those that pace.
     pub pacing: Option<Rate>,
-    /// How fast the path last delivered, where that is sampled: over a round trip in which there was
-    /// always something to send, or as fast as that (`tcpi_delivery_rate` of Linux).
+    /// How fast the path last delivered, where that is sampled: over a round trip in which there
+    /// was always something to send, or as fast as that (`tcpi_delivery_rate` of Linux).
     pub delivery_rate: Option<Rate>,
 }
 
@@ -44,7 +44,7 @@ pub struct RttSummary {
 }
 
 impl Endpoint {
-    /// What the sending half has done.
+    /// The counts of the sending half.
     pub fn counters(&self) -> SenderCounters {
         self.send.counters()
     }

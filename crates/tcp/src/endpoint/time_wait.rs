@@ -1,8 +1,9 @@
 //! The remains of an end of a connection that is over, which answer late segments: in TIME-WAIT
 //! (RFC 9293 §3.10.7.4), in FIN-WAIT-2 once the application is gone, and in CLOSED (§3.10.7.1).
 //!
-//! As in Linux (`tcp_timewait_state_process`, `tcp_v4_timewait_ack`, `tcp_v4_send_reset`): it knows no blocks
-//! of SACK and no marks, and repeats the last acknowledgment as often as it is asked for it.
+//! As in Linux (`tcp_timewait_state_process`, `tcp_v4_timewait_ack`, `tcp_v4_send_reset`): it knows
+//! no blocks of SACK and no marks, and repeats the last acknowledgment as often as it is asked for
+//! it.
 
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::segment::{Flags, Segment, Timestamps, clock};
@@ -42,7 +43,7 @@ pub struct TimeWait {
 }
 
 impl TimeWait {
-    /// Of an end that is closed.
+    /// The TIME-WAIT state of an end that is closed.
     pub const CLOSED: Self = Self {
         until: Time::ZERO,
         seq: SeqNumber(0),
@@ -62,7 +63,8 @@ impl TimeWait {
         self.until == Time::ZERO
     }
 
-    /// A segment comes, maybe late: what answers it, if anything does. `time_wait`: how long TIME-WAIT lasts.
+    /// A segment comes, maybe late: what answers it, if anything does. `time_wait`: how long
+    /// TIME-WAIT lasts.
     pub fn on_segment(
         &mut self,
         now: Time,
@@ -162,11 +164,11 @@ impl TimeWait {
 }
 
 impl Endpoint {
-    /// The application is done with the connection in both directions: a FIN follows the data, once the
-    /// connection stands, and nobody is there for what the peer may still have to say.
+    /// The application is done with the connection in both directions: a FIN follows the data, once
+    /// the connection stands, and nobody is there for what the peer may still have to say.
     ///
-    /// Linux keeps no more than what remains of such a connection when all is acknowledged, though the peer
-    /// has not finished (`tcp_close`, `tcp_time_wait`).
+    /// Linux keeps no more than what remains of such a connection when all is acknowledged, though
+    /// the peer has not finished (`tcp_close`, `tcp_time_wait`).
     pub fn leave(&mut self) {
         self.is_left = self.settings.behaviour.time_wait_before_peer_fin;
         self.close();

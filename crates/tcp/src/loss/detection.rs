@@ -1,5 +1,5 @@
-//! Loss detection by counting: SACK blocks (RFC 6675, or FACK), or without SACK duplicate and partial
-//! ACKs (RFC 6582, or its forerunners). Detection by time is in `rack`.
+//! Loss detection by counting: SACK blocks (RFC 6675, or FACK), or without SACK duplicate and
+//! partial ACKs (RFC 6582, or its forerunners). Detection by time is in `rack`.
 
 use super::dup_acks::Space;
 use super::{Loss, Seen};
@@ -46,8 +46,8 @@ impl Loss {
         lost
     }
 
-    /// Segments are counted, not bytes or blocks, and only those that might be lost because of this ACK are
-    /// looked at (`tcp_time_to_recover`, `tcp_update_scoreboard`).
+    /// Segments are counted, not bytes or blocks, and only those that might be lost because of this
+    /// ACK are looked at (`tcp_time_to_recover`, `tcp_update_scoreboard`).
     fn find_by_segments(&mut self, seen: Seen, space: Space, reordering: u64) -> u64 {
         let Self { board, recovery, .. } = self;
         let is_calm = recovery.phase < Phase::Recovery;

@@ -1,7 +1,8 @@
-//! Duplicate ACKs without SACK: each stands for a segment that arrived, as if SACK had reported one.
+//! Duplicate ACKs without SACK: each stands for a segment that arrived, as if SACK had reported
+//! one.
 //!
-//! As many as are outstanding but for the one that is missing (RFC 5681 §3.2, RFC 6582 §3.2); more than
-//! that, and Linux takes it that segments come late, by as many (`tcp_check_reno_reordering`).
+//! As many as are outstanding but for the one that is missing (RFC 5681 §3.2, RFC 6582 §3.2); more
+//! than that, and Linux takes it that segments come late, by as many (`tcp_check_reno_reordering`).
 
 use super::scoreboard::Progress;
 use super::{Loss, Seen};
@@ -22,8 +23,8 @@ pub(crate) struct Space {
 }
 
 impl Loss {
-    /// Counts an ACK without SACK blocks. Returns the reordering, in segments, that impossible counts
-    /// show.
+    /// Counts an ACK without SACK blocks. Returns the reordering, in segments, that impossible
+    /// counts show.
     #[inline]
     pub fn count_duplicates(
         &mut self,
@@ -35,8 +36,8 @@ impl Loss {
         let Self { recovery, board, .. } = self;
         if progress.acked > 0 {
             recovery.stalled = false;
-            // Segments that duplicate ACKs reported are now acknowledged; the missing one was not among
-            // them.
+            // Segments that duplicate ACKs reported are now acknowledged; the missing one was not
+            // among them.
             let reported = recovery.dup_delivered.min(progress.acked - 1);
             progress.delivered -= reported.min(progress.delivered);
             recovery.dup_delivered -= reported;
@@ -66,8 +67,8 @@ impl Loss {
         None
     }
 
-    /// Another duplicate ACK: the segments that it shows to have arrived (`tcp_add_reno_sack`), and the
-    /// reordering.
+    /// Another duplicate ACK: the segments that it shows to have arrived (`tcp_add_reno_sack`), and
+    /// the reordering.
     fn add_duplicate(&mut self, space: Space) -> (u64, Option<u64>) {
         let end = self.recovery.end;
         let counts = match self.recovery.phase {
@@ -86,8 +87,8 @@ impl Loss {
         (self.recovery.dup_delivered.saturating_sub(before), reordering)
     }
 
-    /// Of what is outstanding, with what the present ACK `acked`, not all can have been reported: else
-    /// segments come late (`tcp_limit_reno_sacked`, `tcp_check_reno_reordering`).
+    /// Of what is outstanding, with what the present ACK `acked`, not all can have been reported:
+    /// else segments come late (`tcp_limit_reno_sacked`, `tcp_check_reno_reordering`).
     fn limit_duplicates(&mut self, acked: u64) -> Option<u64> {
         let Self { recovery, board, .. } = self;
         let outstanding = board.outstanding();

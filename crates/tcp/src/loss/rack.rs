@@ -31,8 +31,8 @@ pub(crate) struct Rack {
     persist: u8,
     /// A DSACK came and has not widened the window yet.
     dsack: bool,
-    /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens it again. Linux counts segments
-    /// delivered instead.
+    /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens it again. Linux counts
+    /// segments delivered instead.
     dsack_round: u64,
 }
 
@@ -70,9 +70,9 @@ impl Rack {
         self.dsack |= self.reordering_seen;
     }
 
-    /// Widens the window once a round trip for what was delivered twice, and forgets that after a while
-    /// (RFC 8985 §6.2 step 4). A round trip is over when what was sent at `end`, or later, comes to
-    /// `reached`.
+    /// Widens the window once a round trip for what was delivered twice, and forgets that after a
+    /// while (RFC 8985 §6.2 step 4). A round trip is over when what was sent at `end`, or later,
+    /// comes to `reached`.
     #[inline]
     pub fn adapt(&mut self, reached: u64, end: u64) {
         if reached < self.dsack_round {
@@ -160,8 +160,8 @@ impl Loss {
         std::mem::take(&mut self.rack.advanced)
     }
 
-    /// Finds losses by time (RFC 8985 §6.2 step 5). `packet_end`: the end of the packet that a segment
-    /// was sent in.
+    /// Finds losses by time (RFC 8985 §6.2 step 5). `packet_end`: the end of the packet that a
+    /// segment was sent in.
     pub fn judge_by_time(
         &mut self,
         now: Time,
@@ -175,14 +175,16 @@ impl Loss {
         let left = |left_at| allowed.saturating_sub(clock.elapsed(now, left_at));
         let is_later = |segment: &Sent| match clock.departure(segment.left_at).cmp(&latest.0) {
             Ordering::Less => false,
-            // The kernel compares packets, which end with their last segment (`tcp_skb_sent_after`).
+            // The kernel compares packets, which end with their last segment
+            // (`tcp_skb_sent_after`).
             Ordering::Equal => latest.1 <= packet_end(segment),
             Ordering::Greater => true,
         };
         self.board.judge_by_time(is_later, left)
     }
 
-    /// The departure time from which on a segment is spared by a timeout: it has not had the last RTT.
+    /// The departure time from which on a segment is spared by a timeout: it has not had the last
+    /// RTT.
     pub fn recent(&self, now: Time, sack: bool, settings: &Settings) -> Time {
         if settings.rack && sack {
             settings.behaviour.clock.before(now, self.rack.rtt)

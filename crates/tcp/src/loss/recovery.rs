@@ -7,24 +7,24 @@
 use crate::settings::{LossRecovery, Settings};
 use tcplab_cc::Phase;
 
-/// What may be sent in answer to the last event.
+/// The retransmissions that the last event allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
     /// New data only.
     Nothing,
-    /// What is lost, and then new data.
+    /// Lost segments, and then new data.
     Lost,
     /// New data, and only if there is none what is lost (F-RTO, RFC 5682 §3.1 step 2b).
     NewFirst,
 }
 
-/// What an ACK was.
+/// The signs in an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// It acknowledged data, and what had been acknowledged before.
+    /// The ACK acknowledged data, and `una` before it.
     pub advanced: bool,
     pub before: u64,
-    /// It acknowledges nothing, carries nothing and changes nothing (RFC 5681 §2).
+    /// The ACK is a duplicate: it acknowledges, carries and changes nothing (RFC 5681 §2).
     pub duplicate: bool,
     /// The ACK reports segments, and some for the first time.
     pub reports: bool,
@@ -159,8 +159,8 @@ impl Recovery {
         }
     }
 
-    /// Whether the next segment is the first retransmission of an episode: the timer starts again with
-    /// it, but not with those that later partial ACKs ask for.
+    /// Whether the next segment is the first retransmission of an episode: the timer starts again
+    /// with it, but not with those that later partial ACKs ask for.
     #[inline]
     pub fn begins_repair(&self) -> bool {
         self.owes_retransmission && self.partial_acks == 0

@@ -1,4 +1,4 @@
-//! What was sent and is not yet acknowledged, segment by segment, and what became of it.
+//! The scoreboard (RFC 6675): each segment that was sent and is not cumulatively acknowledged.
 //!
 //! The cost of an ACK does not grow with the window. Segments leave at the front as they are
 //! acknowledged; a SACK block touches only what it newly reports; segments are judged lost by a
@@ -29,13 +29,13 @@ pub(crate) struct Sent {
     pub retransmitted: bool,
     /// Was sent again: since it was judged lost, or on suspicion.
     repaired: bool,
-    /// Time found it lost since it last left, and does not do so twice, not even where that was a false
-    /// alarm (`tcp_rack_detect_loss` takes it off its list).
+    /// Time found it lost since it last left, and does not do so twice, not even where that was a
+    /// false alarm (`tcp_rack_detect_loss` takes it off its list).
     timed_out: bool,
 }
 
 impl Sent {
-    /// It was sent once, and nothing was heard of it.
+    /// Whether the segment was sent once, and neither SACKed nor found lost.
     #[inline]
     fn is_untouched(&self) -> bool {
         !(self.sacked | self.lost | self.retransmitted | self.repaired)
@@ -50,12 +50,12 @@ impl Sent {
     }
 }
 
-/// What looking for losses by time found.
+/// The result of looking for losses by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overdue {
     /// Segments newly found lost.
     pub lost: u64,
-    /// Of these, repairs that were lost again.
+    /// Retransmissions among the segments found lost.
     pub repairs: u64,
     /// How long to wait until the last of those under suspicion is lost too.
     pub wait: Option<Duration>,
@@ -74,8 +74,8 @@ struct Resent {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     segments: VecDeque<Sent>,
-    /// Number of the first of `segments`, counted from the start of the connection. Cursors are such
-    /// numbers, so that they stay right when segments leave.
+    /// Number of the first of `segments`, counted from the start of the connection. Cursors are
+    /// such numbers, so that they stay right when segments leave.
     first: u64,
     sacked_ranges: RangeSet,
     sacked: u64,
@@ -92,9 +92,9 @@ pub(crate) struct Scoreboard {
     next_suspect: u64,
     /// Segments before this one that were sent once have been judged by time.
     timed: u64,
-    /// Those sent again, in the order in which they left.
+    /// Retransmitted segments in the order in which they left.
     resent: VecDeque<Resent>,
-    /// What was known when each of `segments` left, where the rate is sampled.
+    /// The rate sampler's state of each of `segments`, where the rate is sampled.
     pub(super) rates: Option<Box<DeliveryRate>>,
 }
 
@@ -190,7 +190,7 @@ impl Scoreboard {
         }
     }
 
-    /// Those at the front of which nothing was heard: nearly always all.
+    /// Acknowledges untouched segments at the front: nearly always all.
     #[inline]
     fn acknowledge_run(&mut self, una: u64, progress: &mut Progress) {
         let mut run = Run::default();
@@ -300,8 +300,8 @@ impl Scoreboard {
         threshold.map(|range| range.start).map_or(0, |below| self.lose_below(below))
     }
 
-    /// Judges segments by how many above them were SACKed: lost if that is so many (`tcp_mark_head_lost`).
-    /// Returns how many are found lost.
+    /// Judges segments by how many above them were SACKed: lost if that is so many
+    /// (`tcp_mark_head_lost`). Returns how many are found lost.
     pub fn judge_by_count(&mut self, reordering: u64) -> u64 {
         let place = |offset| self.segments.partition_point(|segment| segment.start < offset) as u64;
         let mut left = reordering;
@@ -327,7 +327,8 @@ impl Scoreboard {
         below.map_or(0, |below| self.lose_below(below))
     }
 
-    /// What starts below this and was not SACKed is lost. Returns how many were not known to be.
+    /// Segments that start below `below` and were not SACKed are lost. Returns how many were not
+    /// known to be.
     fn lose_below(&mut self, below: u64) -> u64 {
         let mut found = 0;
         let from = (self.judged.saturating_sub(self.first) as usize).min(self.segments.len());
@@ -352,9 +353,9 @@ impl Scoreboard {
     /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the latest delivered,
     /// by time and end, a segment is lost if there is no time `left` for one that left when it did.
     ///
-    /// Segments are judged in the order in which they left, and none behind the first that `is_later`:
-    /// of those that left at the same time, a repair is behind data with a higher end, as on the
-    /// list of Linux (`tcp_rack_detect_loss`).
+    /// Segments are judged in the order in which they left, and none behind the first that
+    /// `is_later`: of those that left at the same time, a repair is behind data with a higher end,
+    /// as on the list of Linux (`tcp_rack_detect_loss`).
     pub fn judge_by_time(
         &mut self,
         is_later: impl Fn(&Sent) -> bool,
@@ -363,7 +364,7 @@ impl Scoreboard {
         let mut found = Overdue::default();
         self.timed = self.timed.max(self.first);
         let end = self.first + self.segments.len() as u64;
-        // Those sent once are in the order of time as well.
+        // Segments sent once are in the order of time as well.
         let (mut number, mut index, mut is_settled) = (self.timed, 0, true);
         loop {
             let resent = self.resent.get(index).copied();
@@ -394,7 +395,7 @@ impl Scoreboard {
             let Some(segment) =
                 segment.filter(|it| it.left_at == left_at && !it.sacked && !it.timed_out)
             else {
-                // It has been delivered, found lost, or sent once more.
+                // The segment has been delivered, found lost, or sent once more.
                 self.forget_resent(&mut index);
                 continue;
             };
@@ -468,9 +469,10 @@ impl Scoreboard {
         1
     }
 
-    /// The timer ran out: what was not SACKed is to be sent again, but for what left after `recent`,
-    /// the oldest always. `spares_unlost`: what was resent without being lost stays in flight, the oldest
-    /// even when it is resent once more (`tcp_mark_skb_lost`). Returns how many were not known to be lost.
+    /// The timer ran out: what was not SACKed is to be sent again, but for what left after
+    /// `recent`, the oldest always. `spares_unlost`: what was resent without being lost stays in
+    /// flight, the oldest even when it is resent once more (`tcp_mark_skb_lost`). Returns how many
+    /// were not known to be lost.
     pub fn lose_all(&mut self, recent: Time, spares_unlost: bool) -> u64 {
         if self.is_front_sacked() {
             // The receiver has dropped what it reported (RFC 2018 §8).
@@ -568,9 +570,8 @@ impl Scoreboard {
         self.segments.iter().rev().find(|segment| !segment.sacked && !segment.repaired).copied()
     }
 
-    /// The segment that starts at `start` leaves once more. On suspicion, without being lost, it is in
-    /// the network twice (`SetPipe` of RFC 6675 §4).
-    /// Returns its place.
+    /// The segment that starts at `start` leaves once more. On suspicion, without being lost, it is
+    /// in the network twice (`SetPipe` of RFC 6675 §4). Returns its place.
     pub fn resend(&mut self, now: Time, start: u64) -> usize {
         let index = self.segments.partition_point(|segment| segment.start < start);
         let before = self.first + self.segments.len() as u64;

@@ -70,8 +70,8 @@ impl Loss {
         self.tlp.end = Some(end);
     }
 
-    /// Another segment of the probe leaves, which is full or not. Says whether it is the last one and is
-    /// pushed.
+    /// Another segment of the probe leaves, which is full or not. Says whether it is the last one
+    /// and is pushed.
     pub fn note_more_of_probe(&mut self, end: Option<u64>, is_full: bool) -> bool {
         let left = self.tlp.left - 1;
         self.tlp.left = if is_full { left } else { 0 };
@@ -89,8 +89,8 @@ impl Loss {
         self.tlp.end = None;
     }
 
-    /// The meaning of an ACK for the probe (RFC 8985 §7.4.2). Says whether the probe repaired a loss, which
-    /// is a sign of congestion like others.
+    /// The meaning of an ACK for the probe (RFC 8985 §7.4.2). Says whether the probe repaired a
+    /// loss, which is a sign of congestion like others.
     pub fn judge_probe(&mut self, una: u64, sign: Sign) -> bool {
         let Some(end) = self.tlp.end.filter(|&end| una >= end) else { return false };
         let repaired = self.tlp.is_again && !sign.dsack && una > end;
@@ -105,7 +105,7 @@ impl Loss {
 /// The signs of an ACK for a probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sign {
-    /// It reports that the probe came twice.
+    /// The ACK reports the probe as a duplicate.
     pub dsack: bool,
     pub is_plain_duplicate: bool,
 }

@@ -10,10 +10,10 @@ use crate::segment::clock;
 use std::ops::Range;
 use tcplab_units::Time;
 
-/// What is known of an episode that may have been a false alarm.
+/// The state of an episode that may have been a false alarm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
-    /// What was acknowledged when it began; none if it is no longer open to doubt.
+    /// `una` when the episode began; none if it is no longer open to doubt.
     marker: Option<u64>,
     /// Segments sent again in it that were not reported to have come twice; none if none was sent.
     unanswered: Option<u64>,
@@ -31,7 +31,7 @@ impl Undo {
         self.unanswered = Some(self.unanswered.unwrap_or(0) + 1);
     }
 
-    /// So many segments below `end` were reported to have come twice.
+    /// `count` segments below `end` were reported as duplicates.
     pub fn on_duplicates(&mut self, count: u64, end: u64) {
         if self.marker.is_some_and(|marker| end > marker)
             && let Some(unanswered) = &mut self.unanswered
@@ -58,7 +58,8 @@ impl Undo {
 }
 
 impl Loss {
-    /// An episode begins that may turn out to be a false alarm; `reduces`: its reduction may be undone.
+    /// An episode begins that may turn out to be a false alarm; `reduces`: its reduction may be
+    /// undone.
     pub fn begin_doubt(&mut self, una: u64, reduces: bool) {
         let again = self.board.repaired() + u64::from(self.tlp.end.is_some() && self.tlp.is_again);
         self.undo.marker = Some(una);
@@ -132,9 +133,10 @@ impl Loss {
         self.rack.undone_by_dsack();
     }
 
-    /// The receiver reports a block of `segments` as duplicates. A copy of a segment that was sent once says
-    /// nothing of repairs (`tcp_check_dsack`, `tcp_sacktag_one`), unless it has become part of a packet with
-    /// some, as `in_repair` says. `marks_late`: for Linux a duplicate above `una` came late once more.
+    /// The receiver reports a block of `segments` as duplicates. A copy of a segment that was sent
+    /// once says nothing of repairs (`tcp_check_dsack`, `tcp_sacktag_one`), unless it has become
+    /// part of a packet with some, as `in_repair` says. `marks_late`: for Linux a duplicate above
+    /// `una` came late once more.
     pub fn take_duplicates(
         &mut self,
         block: &Range<u64>,

@@ -1,5 +1,6 @@
-//! Linux's receive window: it begins small, opens as data shows that it is worth its memory, and the
-//! buffer behind it grows with what the application reads in a round trip (dynamic right-sizing).
+//! Linux's receive window: it begins small, opens as data shows that it is worth its memory, and
+//! the buffer behind it grows with what the application reads in a round trip (dynamic
+//! right-sizing).
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
@@ -15,7 +16,7 @@ const FIRST_BUFFER: u64 = 131_072;
 /// Before a segment has shown how much memory it takes, half of the buffer is window.
 const FIRST_RATIO: u64 = 128;
 const RATIO_BITS: u32 = 8;
-/// What is not worth opening the window for.
+/// Segments up to this size do not open the window.
 const SMALL: u64 = 128;
 
 /// The window and the buffer behind it, in bytes.
@@ -36,7 +37,8 @@ pub(super) struct Autotune {
     earned: u64,
     mss: u64,
     full: RcvMss,
-    /// What the application read in a round trip (`rcvq_space`), since when, and from where.
+    /// The bytes that the application read in a round trip (`rcvq_space`), since when, and from
+    /// where.
     read: u64,
     read_since: Time,
     read_from: u64,
@@ -56,7 +58,7 @@ pub(crate) struct Window {
     pub is_short: bool,
 }
 
-/// What a segment with data was to the window.
+/// A data segment as the window sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sized {
     /// Its own, or that of each of those that became one.
@@ -71,8 +73,8 @@ pub(crate) struct Sized {
     pub window_end: u64,
     /// There is memory for a larger window.
     pub may_grow: bool,
-    /// Losses are told of by blocks. Otherwise the window must not grow for what is out of order: its ACK
-    /// is to be a duplicate.
+    /// Losses are told of by blocks. Otherwise the window must not grow for what is out of order:
+    /// its ACK is to be a duplicate.
     pub has_sack: bool,
 }
 
@@ -87,17 +89,18 @@ pub(super) struct Kept {
     pub used: u64,
 }
 
-/// What a segment with data made of the window.
+/// The window after a data segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuned {
-    /// It opens further.
+    /// The window opens further.
     pub opened: bool,
     pub size: Size,
-    /// What full segments carry, as it is known now.
+    /// Payload bytes of a full segment, as known now.
     pub full: u64,
 }
 
-/// The kernel's clock of connections (`tcp_mstamp`): what lies between two times is counted in its ticks.
+/// The kernel's clock of connections (`tcp_mstamp`): what lies between two times is counted in its
+/// ticks.
 fn micros(time: Time) -> u64 {
     time.as_picos() / 1_000_000
 }
@@ -112,8 +115,8 @@ fn whole_segments(bytes: u64, segment: u64) -> u64 {
 }
 
 impl Autotune {
-    /// `largest` is the greatest window that can be offered. Of a window that the program limits, the
-    /// kernel keeps nothing but this, once data has shown how much memory it takes
+    /// `largest` is the greatest window that can be offered. Of a window that the program limits,
+    /// the kernel keeps nothing but this, once data has shown how much memory it takes
     /// (`tcp_measure_rcv_mss`).
     pub fn new(settings: &Settings, mss: u64, largest: u64) -> Self {
         let most_buffer = settings.receive_buffer;
@@ -143,10 +146,11 @@ impl Autotune {
         autotune
     }
 
-    /// Full segments carry so many bytes: the first window, in whole segments, and what is kept of the
-    /// buffer for the application, one segment at least (`tcp_init_buffer_space`). Where the buffer is more
-    /// than can be offered, that segment is all. The first window is no larger than the one that the
-    /// program (`clamped`) and the route (`first`) allow (`tcp_select_initial_window`).
+    /// Full segments carry so many bytes: the first window, in whole segments, and what is kept of
+    /// the buffer for the application, one segment at least (`tcp_init_buffer_space`). Where the
+    /// buffer is more than can be offered, that segment is all. The first window is no larger than
+    /// the one that the program (`clamped`) and the route (`first`) allow
+    /// (`tcp_select_initial_window`).
     fn open_for(&mut self, mss: u64, largest: u64, clamped: u64, first: u64) {
         let full = self.window_of(self.buffer);
         let mut clamp = full.min(largest);
@@ -166,7 +170,8 @@ impl Autotune {
         self.read = self.earned.min(10 * mss);
     }
 
-    /// The window of a SYN, in which segments are as large as they are without options, or a SYN-ACK.
+    /// The window of a SYN, in which segments are as large as they are without options, or a
+    /// SYN-ACK.
     pub fn first_window(&self) -> u64 {
         self.first
     }
@@ -180,8 +185,8 @@ impl Autotune {
         (memory * self.ratio) >> RATIO_BITS
     }
 
-    /// The window to offer with so much memory in use, in units of `scale` bits, where `offered` was
-    /// offered last (`__tcp_select_window`).
+    /// The window to offer with so much memory in use, in units of `scale` bits, where `offered`
+    /// was offered last (`__tcp_select_window`).
     pub fn window(&self, used: u64, scale: u8, offered: u64) -> Window {
         let (allowed, unit) = (self.window_of(self.buffer), 1 << scale);
         let full = self.clamp.min(allowed);
@@ -229,7 +234,7 @@ impl Autotune {
         let payload = sized.payload;
         self.time_by_echo(now, sized.echoed, payload);
         if payload == 0 && kept.early.is_none() {
-            // Of the FIN alone nothing is to be learned, unless something is missing before it
+            // A FIN alone says nothing of sizes, unless a segment is missing before it
             // (`tcp_data_queue`).
             return Tuned { opened: false, size: Size::Repeated, full: self.full.bytes };
         }
@@ -246,8 +251,8 @@ impl Autotune {
         Tuned { opened, size, full: self.full.bytes }
     }
 
-    /// A segment of another size shows how much memory data takes. What was kept for the application is so
-    /// no longer, unless it is as much as was thought (`tcp_measure_rcv_mss`).
+    /// A segment of another size shows how much memory data takes. What was kept for the
+    /// application is so no longer, unless it is as much as was thought (`tcp_measure_rcv_mss`).
     fn measure(&mut self, payload: u64, memory: u64) {
         let ratio = ((payload << RATIO_BITS) / memory.max(1)).max(1);
         if ratio == self.ratio {
@@ -263,8 +268,8 @@ impl Autotune {
         if room == 0 {
             return false;
         }
-        // Data in order, and such that becomes one with what is there, may yet give back what its head
-        // takes (`truesize_adjust`).
+        // Data in order, and such that becomes one with what is there, may yet give back what its
+        // head takes (`truesize_adjust`).
         let is_apart = kept.early == Some(Early::Apart);
         let given_back = if is_apart { 0 } else { OVERHEAD };
         let taken = self.window_of(kept.memory.saturating_sub(given_back));
@@ -362,8 +367,8 @@ mod tests {
 
     #[test]
     fn half_of_the_buffer_is_kept_unless_it_is_more_than_can_be_offered() {
-        // tcp_init_buffer_space: of 131,072 bytes half is window, 65,536. With tcp_app_win = 1 half of that is
-        // kept, but `window_clamp >= maxwin` does not hold for 65,535: one segment is.
+        // tcp_init_buffer_space: of 131,072 bytes half is window, 65,536. With tcp_app_win = 1 half
+        // of that is kept, but `window_clamp >= maxwin` does not hold for 65,535: one segment is.
         let settings = Settings { app_win: 1, receive_buffer: 1 << 20, ..Settings::default() };
         let clamp = |largest| Autotune::new(&settings, 1448, largest).clamp();
         assert_eq!(clamp(65_535 << 7), 32_768);
@@ -372,8 +377,8 @@ mod tests {
 
     #[test]
     fn the_first_window_is_what_the_program_and_the_route_allow() {
-        // tcp_select_initial_window: of 65,536 bytes 45 whole segments, of a limit of 30,000 there are 20; the
-        // route's limit is in segments.
+        // tcp_select_initial_window: of 65,536 bytes 45 whole segments, of a limit of 30,000 there
+        // are 20; the route's limit is in segments.
         let first = |window_clamp, initial_receive_window| {
             let settings = Settings {
                 receive_buffer: 1 << 20,
@@ -402,8 +407,8 @@ mod tests {
 
     #[test]
     fn a_segment_that_takes_what_was_thought_leaves_the_window_as_it_is() {
-        // tcp_measure_rcv_mss: `old_ratio != scaling_ratio`. 965 of 965 + 960 bytes are 128 of 256, which is
-        // what a connection begins with; 1448 of 2408 are 153.
+        // tcp_measure_rcv_mss: `old_ratio != scaling_ratio`. 965 of 965 + 960 bytes are 128 of 256,
+        // which is what a connection begins with; 1448 of 2408 are 153.
         let clamp_after = |payload| {
             let settings = Settings { app_win: 31, receive_buffer: 1 << 20, ..Settings::default() };
             let mut window = Autotune::new(&settings, 1448, u64::MAX);

@@ -1,4 +1,4 @@
-//! What a receiver keeps beside the stream to be like Linux: the window it earns, the memory that data
+//! State of Linux's receiver beside the stream: the window that it earns, the memory that data
 //! takes, and the blocks it tells of.
 
 use super::autotune::{Autotune, Kept, Sized, Tuned, Window};
@@ -14,11 +14,12 @@ pub(super) struct Linux {
     pub window: Autotune,
     pub blocks: SackBlocks,
     packets: Packets,
-    /// The memory in use when the last segment was counted, which is before data behind it moves up.
+    /// The memory in use when the last segment was counted, which is before data behind it moves
+    /// up.
     memory: u64,
     /// The window that was offered last (`rcv_wnd`).
     pub offered: u64,
-    /// What became of the last segment, if it was out of order.
+    /// The fate of the last segment, if it was out of order.
     early: Option<Early>,
     /// Bytes of data in each of the segments that became one on arrival.
     segment: u64,
@@ -27,8 +28,8 @@ pub(super) struct Linux {
 }
 
 impl Linux {
-    /// For full segments of so many bytes, and no greater window than `largest`. Their sender has data in
-    /// these pages.
+    /// For full segments of so many bytes, and no greater window than `largest`. Their sender has
+    /// data in these pages.
     pub fn new(settings: &Settings, mss: u16, largest: u64, pages: Pages) -> Self {
         Self {
             window: Autotune::new(settings, mss.into(), largest),
@@ -73,7 +74,8 @@ impl Linux {
         self.packets.merges(range, self.segment)
     }
 
-    /// Data that something is missing before; with a FIN, `end` is behind that. Says what becomes of it.
+    /// Data that something is missing before; with a FIN, `end` is behind that. Says what becomes
+    /// of it.
     pub fn take_early(&mut self, range: Range<u64>, end: u64) -> Early {
         let told = range.start..end;
         let before = self.packets.memory();

@@ -1,5 +1,6 @@
-//! A red-black tree that is shaped as the kernel's (`lib/rbtree.c`): what a search in it passes depends on
-//! the order in which things were inserted. Rules of Cormen, Leiserson, Rivest and Stein, chapter 13.
+//! A red-black tree that is shaped as the kernel's (`lib/rbtree.c`): what a search in it passes
+//! depends on the order in which things were inserted. Rules of Cormen, Leiserson, Rivest and
+//! Stein, chapter 13.
 
 /// Where a node hangs below another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,8 +185,8 @@ impl<T> Tree<T> {
         Some(node.value)
     }
 
-    /// `RB-DELETE-FIXUP`, where the left paths below `parent` lack a black node, as do those below its
-    /// ancestors: all of them are on the left edge.
+    /// `RB-DELETE-FIXUP`, where the left paths below `parent` lack a black node, as do those below
+    /// its ancestors: all of them are on the left edge.
     fn balance_left(&mut self, parent: Option<usize>) {
         let mut lacking = parent;
         while let Some(parent) = lacking {
@@ -308,7 +309,7 @@ mod tests {
                 assert_eq!(tree.last().and_then(|last| tree.get(last)), greatest);
                 assert_eq!(tree.pop_first(), Some(value));
                 if value % 3 == 0 {
-                    // It takes the number of the one before it.
+                    // The node takes the number of the one before it.
                     add(&mut tree, value);
                     assert_eq!(tree.pop_first(), Some(value));
                 }

@@ -1,5 +1,5 @@
-//! How large the peer's full segments are, as Linux learns it (`icsk_ack.rcv_mss`): from the largest, and
-//! from two smaller ones of the same size that do not end anything.
+//! How large the peer's full segments are, as Linux learns it (`icsk_ack.rcv_mss`): from the
+//! largest, and from two smaller ones of the same size that do not end anything.
 //!
 //! `tcp_initialize_rcv_mss`, `tcp_measure_rcv_mss`.
 
@@ -9,13 +9,13 @@ const LEAST: u64 = 88;
 /// A TCP header without options.
 const HEADER: u64 = 20;
 
-/// What full segments carry.
+/// Payload bytes of a full segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RcvMss {
     pub bytes: u64,
-    /// What our own may carry (`tp->advmss`).
+    /// Payload bytes of our own segments (`tp->advmss`).
     most: u64,
-    /// What the last segment carried, if it was smaller and still may have been full.
+    /// Payload of the last segment, if it was smaller and may still have been full.
     last_small: u64,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Shape {
     pub ends: bool,
 }
 
-/// What a segment was.
+/// The shape of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// As large as full ones, or larger.

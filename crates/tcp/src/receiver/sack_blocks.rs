@@ -1,5 +1,6 @@
-//! The SACK blocks of Linux: the last four places where something arrived out of order, as they were
-//! told of and grew (`tcp_sack_new_ofo_skb`). A block that met a forgotten one does not know it.
+//! The SACK blocks of Linux: the last four places where something arrived out of order, as they
+//! were told of and grew (`tcp_sack_new_ofo_skb`). A block that met a forgotten one does not know
+//! it.
 
 use std::ops::Range;
 
@@ -29,8 +30,8 @@ impl SackBlocks {
         place.unwrap_or(self.recent.len()) >= EXPECTED
     }
 
-    /// A segment makes a block larger, before that becomes the most recent one: an ACK that leaves in
-    /// between tells of both (`tcp_sack_extend`).
+    /// A segment makes a block larger, before that becomes the most recent one: an ACK that leaves
+    /// in between tells of both (`tcp_sack_extend`).
     pub fn extend(&mut self, range: &Range<u64>) {
         if let Some(block) = self.recent.iter_mut().find(|block| touch(block, range)) {
             join(block, range);

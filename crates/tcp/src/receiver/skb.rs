@@ -8,7 +8,7 @@ use std::ops::Range;
 
 pub(crate) use crate::segment::SEGMENT_OVERHEAD as OVERHEAD;
 
-/// What becomes of a segment that something is missing before (`tcp_data_queue_ofo`).
+/// The fate of an out-of-order segment (`tcp_data_queue_ofo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Early {
     /// The segment lies in a packet of its own.
@@ -30,7 +30,7 @@ struct Packet {
 }
 
 impl Packet {
-    /// Of a segment, or of several of so many bytes each that became one on arrival (`skb_gro_receive`).
+    /// A packet of one segment, or of several that GRO merged (`skb_gro_receive`).
     fn new(range: Range<u64>, end: u64, pages: Pages, segment: u64) -> Self {
         let (mut fragments, mut heads) = (0, 1);
         let mut start = range.start;
@@ -56,7 +56,8 @@ impl Packet {
         self.range.end - self.range.start + self.overhead()
     }
 
-    /// Whether `next` follows, and there is room for it. Neither may be a list (`skb_try_coalesce`).
+    /// Whether `next` follows, and there is room for it. Neither may be a list
+    /// (`skb_try_coalesce`).
     fn fits(&self, next: &Self) -> bool {
         self.end == next.range.start
             && self.fragments + next.fragments <= MOST_PAGES
@@ -89,7 +90,7 @@ enum Place {
 /// Data that waits: for the application, or for what is missing before it.
 #[derive(Clone, Debug)]
 pub(super) struct Packets {
-    /// Those that its sender has data in.
+    /// The pages that the sender's data lies in.
     pages: Pages,
     readable: VecDeque<Packet>,
     /// By their first offset.
@@ -129,9 +130,9 @@ impl Packets {
         }
     }
 
-    /// Where a segment goes that something is missing before. The last packet is asked first, then those
-    /// on the way down the tree, each by itself: the one that ends where the segment begins may come before
-    /// the one that has it (`tcp_data_queue_ofo`).
+    /// Where a segment goes that something is missing before. The last packet is asked first, then
+    /// those on the way down the tree, each by itself: the one that ends where the segment begins
+    /// may come before the one that has it (`tcp_data_queue_ofo`).
     fn find(&self, packet: &Packet) -> Place {
         let (start, end) = (packet.range.start, packet.end);
         let Some((last, greatest)) = self.early.last().zip(self.at(self.early.last())) else {
@@ -172,8 +173,8 @@ impl Packets {
         matches!(self.find(&packet), Place::Behind(_))
     }
 
-    /// A segment that something is missing before, or several of so many bytes. `end` is one more than
-    /// that of its data if it has a FIN. Says what became of it, and what memory came with it.
+    /// A segment that something is missing before, or several of so many bytes. `end` is one more
+    /// than that of its data if it has a FIN. Says what became of it, and what memory came with it.
     pub fn add_early(&mut self, range: Range<u64>, end: u64, segment: u64) -> (Early, u64) {
         let packet = Packet::new(range, end, self.pages, segment);
         let (bytes, memory) = (packet.range.end - packet.range.start, packet.memory());
@@ -195,8 +196,8 @@ impl Packets {
         (early, memory)
     }
 
-    /// Everything before `next` has arrived, in packets that follow what ends at `reached`. Those that
-    /// hold nothing more are dropped (`tcp_ofo_queue`).
+    /// Everything before `next` has arrived, in packets that follow what ends at `reached`. Those
+    /// that hold nothing more are dropped (`tcp_ofo_queue`).
     pub fn advance(&mut self, mut reached: u64, next: u64) {
         while self.at(self.early.first()).is_some_and(|packet| packet.range.start < next) {
             let Some(packet) = self.early.pop_first() else { break };
@@ -230,7 +231,7 @@ impl Packets {
 mod tests {
     use super::*;
 
-    /// What arrived is one segment.
+    /// The arrival is one segment.
     const WHOLE: u64 = u64::MAX;
 
     /// Data that something is missing before, without a FIN.
@@ -246,8 +247,8 @@ mod tests {
 
     #[test]
     fn a_packet_ends_with_its_seventeenth_fragment() {
-        // Segments 10 to 21 take 1, 2, 1, 1, 2, 1, 2, 1, 1, 2, 1 and 1 fragments, for pages of 4096:
-        // 16 together. The next takes two, and has no room; segment 9, which takes one, has.
+        // Segments 10 to 21 take 1, 2, 1, 1, 2, 1, 2, 1, 1, 2, 1 and 1 fragments, for pages of
+        // 4096: 16 together. The next takes two, and has no room; segment 9, which takes one, has.
         let mut packets = Packets::new(Pages::OfFile);
         for n in 10..27 {
             early(&mut packets, segment(n));
@@ -263,8 +264,8 @@ mod tests {
 
     #[test]
     fn of_copied_data_a_packet_ends_with_its_seventeenth_segment() {
-        // skb_copy_to_page_nocache into 32 kB at a time: segments 0 to 16 lie in one such page each, as 22
-        // and a half of them do, and of tcp_try_coalesce's 17 fragments each takes one.
+        // skb_copy_to_page_nocache into 32 kB at a time: segments 0 to 16 lie in one such page
+        // each, as 22 and a half of them do, and of tcp_try_coalesce's 17 fragments each takes one.
         let mut packets = Packets::new(Pages::OfCopies);
         for n in 1..20 {
             early(&mut packets, segment(n));
@@ -279,8 +280,8 @@ mod tests {
 
     #[test]
     fn what_comes_twice_may_become_part_of_the_packet_before_it() {
-        // tcp_data_queue_ofo: of 5, 4 and 3, in this order, 4 is at the root of the tree. What begins where
-        // it ends becomes part of it, though 5 has that already.
+        // tcp_data_queue_ofo: of 5, 4 and 3, in this order, 4 is at the root of the tree. What
+        // begins where it ends becomes part of it, though 5 has that already.
         let mut packets = Packets::new(Pages::OfFile);
         for n in [5, 4, 3] {
             assert_eq!(early(&mut packets, segment(n)), Early::Apart);
@@ -314,8 +315,8 @@ mod tests {
 
     #[test]
     fn a_fin_that_comes_again_is_known() {
-        // tcp_data_queue_ofo: a FIN has a number, and a segment of nothing else ends behind it. The second
-        // one is not what follows the first: all its bits are there, which a DSACK tells.
+        // tcp_data_queue_ofo: a FIN has a number, and a segment of nothing else ends behind it. The
+        // second one is not what follows the first: all its bits are there, which a DSACK tells.
         let mut packets = Packets::new(Pages::OfFile);
         let mut add = |range, end| packets.add_early(range, end, WHOLE).0;
         assert_eq!(add(5000..5000, 5001), Early::Apart);
@@ -328,8 +329,8 @@ mod tests {
 
     #[test]
     fn segments_that_became_one_on_arrival_have_one_head_for_seventeen_fragments() {
-        // skb_gro_receive: segments 10 to 21 take 16 fragments, 22 two, which have no room beside them. A
-        // list of two heads is not joined with what follows (skb_try_coalesce).
+        // skb_gro_receive: segments 10 to 21 take 16 fragments, 22 two, which have no room beside
+        // them. A list of two heads is not joined with what follows (skb_try_coalesce).
         let mut packets = Packets::new(Pages::OfFile);
         let all = |from: u64, to: u64| 1 + from * 1448..1 + to * 1448;
         assert_eq!(packets.add(all(10, 22), 1448), 12 * 1448 + OVERHEAD);

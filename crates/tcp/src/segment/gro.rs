@@ -1,8 +1,8 @@
-//! Generic receive offload (GRO): consecutive segments of a flow that are received together become one
-//! (`tcp_gro_receive`, `inet_gro_receive`, `skb_gro_receive`).
+//! Generic receive offload (GRO): consecutive segments of a flow that are received together become
+//! one (`tcp_gro_receive`, `inet_gro_receive`, `skb_gro_receive`).
 //!
-//! The kernel also compares the numbers of IP packets, which are consecutive unless a packet that left
-//! in between was lost. Segments have no such number here.
+//! The kernel also compares the numbers of IP packets, which are consecutive unless a packet that
+//! left in between was lost. Segments have no such number here.
 
 use super::{Flags, Segment};
 
@@ -52,7 +52,8 @@ impl Segment {
         if next.payload < size || ending != Flags::NONE { Merged::Complete } else { Merged::Open }
     }
 
-    /// Bytes of data in each of the segments that this one was made of; in the last there may be fewer.
+    /// Bytes of data in each of the segments that this one was made of; in the last there may be
+    /// fewer.
     #[inline]
     pub fn segment_size(&self) -> u16 {
         // A SYN has an option in this place, and is never merged.

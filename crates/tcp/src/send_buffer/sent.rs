@@ -1,5 +1,5 @@
-//! What has left of the send buffer, in packets that are cut and joined as parts of it arrive or leave
-//! again (`tcp_fragment`, `tcp_shift_skb_data`).
+//! The sent part of the send buffer, in packets that are cut and joined as parts of it arrive or
+//! leave again (`tcp_fragment`, `tcp_shift_skb_data`).
 
 use super::{OVERHEAD, SendBuffer};
 use crate::pages::{MOST_PAGES, Pages};
@@ -26,8 +26,8 @@ impl Sent {
 }
 
 impl SendBuffer {
-    /// Data before `una` is acknowledged. Returns the end of the packet that is acknowledged in part, if
-    /// one is.
+    /// Data before `una` is acknowledged. Returns the end of the packet that is acknowledged in
+    /// part, if one is.
     pub fn acknowledge(&mut self, una: u64) -> Option<u64> {
         while let Some(&mut Sent { end, ref mut memory, .. }) = self.sent.front_mut() {
             if end > una {
@@ -59,7 +59,7 @@ impl SendBuffer {
         self.telling.push(block.clone());
     }
 
-    /// That were all blocks of an ACK.
+    /// All SACK blocks of an ACK have been taken.
     pub fn end_of_blocks(&mut self) {
         std::mem::swap(&mut self.told, &mut self.telling);
         self.telling.clear();
@@ -73,9 +73,9 @@ impl SendBuffer {
         }
     }
 
-    /// A part of what has left arrived. Each packet of it becomes one with the packet before it if that
-    /// has arrived too, and then with the one behind it; what was cut off is a packet by itself
-    /// (`tcp_sacktag_walk`, `tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
+    /// A part of what has left arrived. Each packet of it becomes one with the packet before it if
+    /// that has arrived too, and then with the one behind it; what was cut off is a packet by
+    /// itself (`tcp_sacktag_walk`, `tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
     fn note_arrival(&mut self, range: &Range<u64>) {
         if range.is_empty() {
             return;
@@ -93,7 +93,8 @@ impl SendBuffer {
         }
     }
 
-    /// This packet and the one behind it become one if both have arrived and their pages fit into one.
+    /// This packet and the one behind it become one if both have arrived and their pages fit into
+    /// one.
     fn join_arrived(&mut self, at: usize) -> bool {
         let (Some(first), Some(second)) = (self.sent.get(at), self.sent.get(at + 1)) else {
             return false;
@@ -107,9 +108,9 @@ impl SendBuffer {
         fits
     }
 
-    /// A part of what has left leaves again, as a packet by itself with what leaves at the same time,
-    /// `most` bytes of it (`__tcp_retransmit_skb`). Says whether the receiver's application is to hear
-    /// of its end: several segments end there, or what was pushed.
+    /// A part of what has left leaves again, as a packet by itself with what leaves at the same
+    /// time, `most` bytes of it (`__tcp_retransmit_skb`). Says whether the receiver's application
+    /// is to hear of its end: several segments end there, or what was pushed.
     pub fn again(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
         self.cut_at(range.start);
         let follows = self.cut == Some((now, range.start));
@@ -175,7 +176,7 @@ impl SendBuffer {
         true
     }
 
-    /// What ends at this place and what begins there become one packet.
+    /// The packet that ends at this place and the one that begins there become one.
     pub fn join_at(&mut self, place: u64) {
         let at = self.ending_behind(place);
         if at > 0 && at < self.sent.len() && self.sent[at - 1].end == place {
@@ -247,7 +248,8 @@ mod tests {
 
     #[test]
     fn what_becomes_one_with_a_repair_counts_as_one() {
-        // tcp_shifted_skb: TCPCB_EVER_RETRANS goes to all that is joined, and with tcp_fragment stays there.
+        // tcp_shifted_skb: TCPCB_EVER_RETRANS goes to all that is joined, and with tcp_fragment
+        // stays there.
         let mut buffer = having_sent(1, 4);
         buffer.again(Time::ZERO, &(1..1 + MSS), u64::MAX);
         let again = |buffer: &SendBuffer| [0, 1, 2, 3].map(|n| buffer.was_again(1 + n * MSS));

@@ -1,5 +1,5 @@
-//! What an endpoint asks of its sender, beside data and acknowledgments. Fields of [`Sender`] other
-//! than the sequence space and the timers are private to this folder.
+//! The calls of an endpoint to its sender, beside data and acknowledgments. The fields of [`Sender`]
+//! are private to this folder, but for the sequence space and the timers.
 
 use crate::congestion::CongestionWindow;
 use crate::loss::{Progress, Sent};
@@ -47,8 +47,8 @@ impl Sender {
         self.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due())
     }
 
-    /// Timers of the connection run out; that of pacing, if it is due. Of all timers only that one looks
-    /// for new data while some is under way.
+    /// Timers of the connection run out; that of pacing, if it is due. Of all timers only that one
+    /// looks for new data while some is under way.
     #[inline]
     pub fn on_timers(&mut self, now: Time, settings: &Settings) {
         let is_paced = self.flight.pacing.due() <= now;
@@ -71,10 +71,10 @@ impl Sender {
         }
     }
 
-    /// The SYN timed out, which Linux takes for a loss (`tcp_enter_loss`). Only a timeout of data takes
-    /// that back: a notice of a packet that is too large begins with new data then
-    /// (`tcp_simple_retransmit`). If the answer to the first SYN was only late, its marks count, and the
-    /// first data says that the window was reduced (`tcp_ecn_queue_cwr`).
+    /// The SYN timed out, which Linux takes for a loss (`tcp_enter_loss`). Only a timeout of data
+    /// takes that back: a notice of a packet that is too large begins with new data then
+    /// (`tcp_simple_retransmit`). If the answer to the first SYN was only late, its marks count,
+    /// and the first data says that the window was reduced (`tcp_ecn_queue_cwr`).
     #[cold]
     pub fn on_syn_timeout(&mut self, settings: &Settings) {
         self.flight.loss.doubt_timeout(settings.frto);

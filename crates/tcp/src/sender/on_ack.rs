@@ -1,4 +1,4 @@
-//! What an acknowledgment means for the sending half.
+//! On an ACK: what it delivers goes to the owners, and the controller decides.
 
 use crate::ecn::{EcnState, Report};
 use crate::loss::{Arrival, Progress, Seen, Sign};
@@ -13,22 +13,22 @@ use tcplab_transport::DeliveryRate;
 use tcplab_transport::Progressed;
 use tcplab_units::{Duration, Time};
 
-/// What an acknowledgment answers.
+/// The context of an acknowledgment.
 #[derive(Debug)]
 pub(crate) struct AckContext<'a> {
     /// When the segment left, by our clock of timestamps.
     pub echoed: Option<u64>,
-    /// What it says of marks, and what is known of them.
+    /// The ACK's report of marks, and the state of ECN.
     pub report: Report,
     pub ecn: &'a mut EcnState,
-    /// Of a segment with data: Linux takes the data first, and of the acknowledgment only what is new
+    /// A predicted data segment: Linux takes the data first, and only news from its acknowledgment
     /// (`tcp_rcv_established`).
     pub is_predicted: bool,
 }
 
 impl AckContext<'_> {
-    /// Whether it brings marks, and where they are counted how many of the segments that it delivers have
-    /// them; else it is all or none.
+    /// Whether the ACK reports marks, and with accurate ECN how many of the `delivered` segments
+    /// were marked; without, all or none were.
     #[inline]
     fn newly_marked(self, delivered: u64) -> (bool, Option<u64>) {
         if let Report::Echo(marked) = self.report {
@@ -44,7 +44,7 @@ impl AckContext<'_> {
 enum WindowNews {
     /// Nothing that counts.
     None,
-    /// The same window, in a segment that is newer than the last that said so.
+    /// The window is the same, and the segment is newer than the last that set it.
     Same,
     /// Another window.
     Changed,
@@ -54,7 +54,7 @@ enum WindowNews {
 #[derive(Clone, Copy, Debug, Default)]
 struct Dsack {
     found: bool,
-    /// It was the probe of the tail.
+    /// The tail loss probe was the duplicate.
     is_probe: bool,
     /// Segments that were sent again without need: they have been delivered all the same.
     delivered: u64,
@@ -116,7 +116,7 @@ impl Sender {
         if acked_bytes > 0 {
             self.advance(now, ack, &mut progress);
         }
-        // It carries nothing and changes nothing.
+        // A bare ACK carries no data and leaves the window as it is.
         let is_bare = segment.sequence_length() == 0 && window == WindowNews::None;
         let duplicate = acked_bytes == 0
             && if self.sack {
@@ -144,7 +144,7 @@ impl Sender {
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         if !is_news && self.is_calm() {
-            // Of other data Linux takes nothing but the data, unless they acknowledge some.
+            // From other data segments Linux takes only the data, unless they acknowledge some.
             if !(has_data && is_predicted) {
                 self.announce(now, &mut in_words(&progress, None));
             }
@@ -194,7 +194,7 @@ impl Sender {
         let delivery = Delivery { count: progress.delivered, is_delayed: may_be_delayed };
         (brought.delivered, brought.ce) = (progress.delivered, ce(progress.delivered));
         brought.lost = lost;
-        // Of most ACKs there is neither, and nothing of them to be moved.
+        // Most ACKs have neither a sample nor the end of a round.
         if let Some(rate) = self.sample_rate(now, delivery, settings) {
             brought.rate = Some(rate);
         }
@@ -214,7 +214,7 @@ impl Sender {
             && matches!(answer.report, Report::Echo(false))
     }
 
-    /// What helps to tell what an ACK means that comes now.
+    /// The state of the sender that interprets an ACK.
     #[inline]
     fn arrival(&self, now: Time, echoed: Option<u64>, settings: &Settings) -> Arrival {
         let loss = &self.flight.loss;
@@ -262,7 +262,7 @@ impl Sender {
         }
     }
 
-    /// What comes before `ack` is acknowledged.
+    /// Data before `ack` is acknowledged.
     #[inline]
     fn advance(&mut self, now: Time, ack: u64, progress: &mut Progress) {
         self.flight.loss.acknowledge(ack, progress);
@@ -291,8 +291,8 @@ impl Sender {
     }
 
     /// Data came before there was a controller. For Linux there was one: a segment that finds the
-    /// connection without memory for it, as the first does and all do whose data is read at once, has its
-    /// ACK looked at, which brings nothing (`tcp_rcv_established`, `tcp_in_ack_event`).
+    /// connection without memory for it, as the first does and all do whose data is read at once,
+    /// has its ACK looked at, which brings nothing (`tcp_rcv_established`, `tcp_in_ack_event`).
     #[cold]
     pub(crate) fn tell_of_request(&mut self, now: Time) {
         for _ in 0..self.congestion.take_unheard() {
@@ -390,8 +390,8 @@ impl Sender {
         }
     }
 
-    /// What was SACKed had left before the oldest segment did, which was sent again since: there is no
-    /// answer to that one yet, and Linux waits a timeout more for it (`tcp_clean_rtx_queue`).
+    /// Whether the segments SACKed had left before the head did, which was retransmitted since. The
+    /// head has no answer yet, and Linux waits another RTO for it (`tcp_clean_rtx_queue`).
     #[inline]
     fn is_older(&self, now: Time, progress: &Progress, settings: &Settings) -> bool {
         let (Some((sacked, _)), Some(front)) =

@@ -1,4 +1,4 @@
-//! What the sending half sends next.
+//! Transmission: the next segment with data, new or retransmitted.
 
 use crate::sender::data::Data;
 use crate::sender::path_mtu::SizeProbe;
@@ -27,8 +27,8 @@ impl Sender {
         self.nxt == self.una && self.nxt >= self.end_of_stream()
     }
 
-    /// The next segment with data, if there is one and it may leave; it counts as sent. New data leaves
-    /// room for this many bytes of further options (RFC 6691).
+    /// The next segment with data, if there is one and it may leave; it counts as sent. New data
+    /// leaves room for this many bytes of further options (RFC 6691).
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub fn next_data(&mut self, now: Time, settings: &Settings, options: u64) -> Option<Data> {
@@ -155,8 +155,8 @@ impl Sender {
             && !self.is_paced(settings)
     }
 
-    /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are paced
-    /// (`tcp_send_loss_probe`, `tcp_pacing_delay`).
+    /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are
+    /// paced (`tcp_send_loss_probe`, `tcp_pacing_delay`).
     fn wait_behind_probe(&mut self, now: Time, settings: &Settings) {
         if settings.behaviour.timers_add_pacing_delay && self.is_paced(settings) {
             self.rearm(now, settings);
@@ -217,7 +217,7 @@ impl Sender {
         None
     }
 
-    /// What is lost, or might be, when no new data may leave.
+    /// A lost or suspected segment, when no new data may leave.
     #[inline(never)]
     fn without_new_data(&mut self, now: Time, in_flight: u64, settings: &Settings) -> Option<Data> {
         let has_room = in_flight < self.cwnd();
@@ -259,7 +259,7 @@ impl Sender {
         (payload >= mss || data.fin || self.may_send_small(payload, settings)).then_some(data)
     }
 
-    /// The same, whether it may leave or not.
+    /// New data as far as the peer's window takes it, whether it may leave or not.
     #[inline]
     pub(crate) fn any_chunk(&self, options: u64) -> Option<Data> {
         let mss = u64::from(self.mss).saturating_sub(options).max(1);

@@ -1,6 +1,6 @@
-//! When bursts leave: as far apart as the pacing rate says. A sender paces if it is set so, or if its
-//! controller decides on a rate (`SK_PACING_NEEDED`). Where the queue of its host's device paces
-//! (`SK_PACING_FQ`), bursts go there at once, each with its departure time.
+//! When bursts leave: as far apart as the pacing rate says. A sender paces if it is set so, or if
+//! its controller decides on a rate (`SK_PACING_NEEDED`). Where the queue of its host's device
+//! paces (`SK_PACING_FQ`), bursts go there at once, each with its departure time.
 
 use crate::sender::data::Data;
 use crate::sender::{Flight, Sender};
@@ -45,21 +45,21 @@ impl Sender {
         }
     }
 
-    /// When a packet that is sent now leaves, as far as that is known: paced by the device, when its time
-    /// has come (`skb_mstamp_ns`).
+    /// When a packet that is sent now leaves, as far as that is known: paced by the device, when
+    /// its time has come (`skb_mstamp_ns`).
     #[inline]
     pub(crate) fn leaves_at(&self, now: Time) -> Time {
         if self.is_paced_by_device() { self.flight.pacing.next().max(now) } else { now }
     }
 
-    /// The same of data that is leaving, once it is paced.
+    /// The departure time of the data that is leaving, once it is paced.
     #[inline]
     pub(crate) fn data_leaves_at(&self, now: Time) -> Time {
         if self.is_paced_by_device() { self.flight.pacing.began() } else { now }
     }
 
-    /// The departure time of a segment that is sent now, by which its timestamp goes: the time of its
-    /// burst, if it has data (`tcp_established_options` reads `skb_mstamp_ns`).
+    /// The departure time of a segment that is sent now, by which its timestamp goes: the time of
+    /// its burst, if it has data (`tcp_established_options` reads `skb_mstamp_ns`).
     #[cold]
     pub(crate) fn departs(&self, now: Time, has_data: bool) -> Time {
         let pacing = &self.flight.pacing;

@@ -1,9 +1,9 @@
-//! How large packets may be on the path: as routers say (RFC 1191), or as probes find out that arrive or
-//! do not, where routers say nothing (RFC 4821).
+//! How large packets may be on the path: as routers say (RFC 1191), or as probes find out that
+//! arrive or do not, where routers say nothing (RFC 4821).
 //!
-//! As in Linux: `tcp_v4_mtu_reduced`, `tcp_sync_mss`, `tcp_mtu_probe`, `tcp_mtu_probing`. A probe is a
-//! segment of new data that is larger than others. It counts as one segment of the window, though Linux
-//! takes one more off for it.
+//! As in Linux: `tcp_v4_mtu_reduced`, `tcp_sync_mss`, `tcp_mtu_probe`, `tcp_mtu_probing`. A probe
+//! is a segment of new data that is larger than others. It counts as one segment of the window,
+//! though Linux takes one more off for it.
 
 use crate::segment::{IP_HEADER, TCP_HEADER};
 use crate::sender::Sender;
@@ -15,17 +15,18 @@ use tcplab_units::{Duration, Time};
 
 const NEVER_TOLD: (Time, Time) = (Time::NEVER, Time::NEVER);
 const HEADERS: u16 = (IP_HEADER + TCP_HEADER) as u16;
-/// What every path should carry (`TCP_BASE_MSS`), and what is tried at the least (`TCP_MIN_SND_MSS`).
+/// The size that every path should carry (`TCP_BASE_MSS`), and the least that is tried
+/// (`TCP_MIN_SND_MSS`).
 const BASE: u16 = 1024;
 const LEAST: u16 = 48;
-/// Probing ends when the size is known to this many bytes (`TCP_PROBE_THRESHOLD`), and begins anew after
-/// ten minutes (`TCP_PROBE_INTERVAL`).
+/// Probing ends when the size is known to this many bytes (`TCP_PROBE_THRESHOLD`), and begins anew
+/// after ten minutes (`TCP_PROBE_INTERVAL`).
 const PRECISION: u16 = 8;
 const AGAIN: Duration = Duration::from_secs(600);
 /// A probe wants a window in which its loss shows.
 const LEAST_WINDOW: u64 = 11;
 
-/// What is known of the path, in bytes of whole packets.
+/// The MTU of the path, and the search for it, in bytes of whole packets.
 #[derive(Clone, Debug)]
 pub(crate) struct PathMtu {
     /// The most that both ends take in a segment, options included, and how much of it those take.
@@ -50,7 +51,7 @@ struct Ahead {
     mtu: u16,
     /// A packet has left, or has failed, since then.
     has_looked: bool,
-    /// That packet was larger, and the host itself dropped it (`ip_fragment`).
+    /// The packet that looked the route up was larger, and the host dropped it (`ip_fragment`).
     has_failed: bool,
 }
 
@@ -67,14 +68,14 @@ struct Search {
     since: Time,
 }
 
-/// What is to be done of a probe.
+/// The decision on a probe of the path MTU.
 #[derive(Clone)]
 pub(crate) enum SizeProbe {
     /// Nothing.
     No,
-    /// It waits until the window has room, and what comes behind it too.
+    /// The probe waits until the window has room, and later data waits behind it.
     Wait,
-    /// It leaves now.
+    /// The probe leaves now.
     Yes(Data),
 }
 
@@ -218,8 +219,8 @@ impl Sender {
         self.mss = path.mss();
     }
 
-    /// Nothing has been answered for long: the path may swallow large packets. It is not believed any
-    /// more, or less is tried (`tcp_mtu_probing`).
+    /// Nothing has been answered for long: the path may swallow large packets. It is not believed
+    /// any more, or less is tried (`tcp_mtu_probing`).
     pub fn suspect_black_hole(&mut self, now: Time) {
         let Some(path) = &mut self.path else { return };
         let half = path.search.as_ref().map_or(0, |search| path.mss_of(search.low)) / 2;
@@ -257,8 +258,8 @@ impl Sender {
         SizeProbe::Yes(Data { start: nxt, payload, fin, again, is_probe, push })
     }
 
-    /// The middle between what arrives and what is too large, as a packet and its payload; none while a
-    /// probe is under way, or if there is nothing more to find out.
+    /// The middle between what arrives and what is too large, as a packet and its payload; none
+    /// while a probe is under way, or if there is nothing more to find out.
     fn size_to_probe(&mut self, now: Time) -> Option<(u16, u16)> {
         let path = self.path.as_mut()?;
         let most = path.mtu.min(path.clamp + HEADERS);
@@ -274,8 +275,8 @@ impl Sender {
         Some((mtu, path.mss_of(mtu)))
     }
 
-    /// Something is acknowledged: a probe may have arrived. Then segments become larger, and the window
-    /// fewer of them (`tcp_mtup_probe_success`).
+    /// Something is acknowledged: a probe may have arrived. Then segments become larger, and the
+    /// window fewer of them (`tcp_mtup_probe_success`).
     #[cold]
     pub fn judge_size_probe(&mut self, now: Time) {
         let una = self.una;
@@ -289,8 +290,8 @@ impl Sender {
         self.consult(now, |cc, _| cc.on_moderated(cwnd));
     }
 
-    /// A loss was found. If it is that of a probe, it says something of sizes and nothing of congestion
-    /// (RFC 4821 §7.4; `tcp_mtup_probe_failed`).
+    /// A loss was found. If it is that of a probe, it says something of sizes and nothing of
+    /// congestion (RFC 4821 §7.4; `tcp_mtup_probe_failed`).
     pub fn is_probe_too_large(&mut self, now: Time) -> bool {
         let (una, phase) = (self.una, self.flight.loss.phase());
         let search = self.path.as_mut().and_then(|path| path.search.as_mut());
@@ -302,17 +303,17 @@ impl Sender {
         self.resend_larger(now, self.mss)
     }
 
-    /// The time that a segment says it is which leaves now: one that answers a notice is as late as what
-    /// left before, as Linux does not look at the clock for it.
+    /// The time that a segment says it is which leaves now: one that answers a notice is as late as
+    /// what left before, as Linux does not look at the clock for it.
     #[cold]
     pub fn stamp(&self, now: Time, stamp: Time) -> Time {
         let told = self.path.as_ref().map(|path| path.told);
         told.filter(|&(at, _)| at == now).map_or(stamp, |(_, before)| before)
     }
 
-    /// Something is sent again: what becomes of a probe does not tell any more. Returns when it counts as
-    /// sent: Linux does not look at the clock for a notice, so that what was too large seems to leave
-    /// when something left before.
+    /// Something is sent again: what becomes of a probe does not tell any more. Returns when it
+    /// counts as sent: Linux does not look at the clock for a notice, so that what was too large
+    /// seems to leave when something left before.
     #[cold]
     pub fn on_again(&mut self, now: Time) -> Time {
         let Some(path) = &mut self.path else { return now };
@@ -322,8 +323,8 @@ impl Sender {
         if path.told.0 == now { path.told.1 } else { now }
     }
 
-    /// The host has heard from another connection that the route takes packets of this size: the next
-    /// packet looks the route up.
+    /// The host has heard from another connection that the route takes packets of this size: the
+    /// next packet looks the route up.
     pub fn note_route(&mut self, mtu: u16, options: u16) {
         let path = self.path(options);
         if mtu < path.mtu {

@@ -26,7 +26,7 @@ impl Sender {
         self.set_phase(self.flight.loss.settled_phase());
     }
 
-    /// What an ACK that may be a sign of trouble means (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
+    /// Handles an ACK that may be a sign of trouble (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
     /// order the kernel's `tcp_fastretrans_alert`).
     #[inline(never)]
     pub(crate) fn look_for_trouble(
@@ -145,8 +145,8 @@ impl Sender {
         true
     }
 
-    /// Congestion was marked, or the controller took something for it: the window shrinks once for what is
-    /// outstanding (RFC 3168 §6.1.2).
+    /// Congestion was marked, or the controller took something for it: the window shrinks once for
+    /// what is outstanding (RFC 3168 §6.1.2).
     #[cold]
     pub(crate) fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
         self.flight.loss.forget_old_retransmissions();
@@ -207,8 +207,9 @@ impl Sender {
         self.congestion.begin_reduction(settings.reduction, before);
     }
 
-    /// A reduction is over. Where it led further down than it had to, the window goes on from there,
-    /// and no more than a few segments leave at once (`tcp_complete_cwr`, `tcp_moderate_cwnd`).
+    /// A reduction is over. Where it led further down than it had to, the window goes on from
+    /// there, and no more than a few segments leave at once (`tcp_complete_cwr`,
+    /// `tcp_moderate_cwnd`).
     pub(crate) fn keep_reduction(&mut self, now: Time, settings: &Settings) {
         let (in_flight, burst) = (self.in_flight(), u64::from(settings.dup_thresh));
         if let Some(cwnd) = self.congestion.reached(in_flight, burst) {
@@ -226,7 +227,7 @@ impl Sender {
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
     #[cold]
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
-        // What was outstanding when the loss showed itself; since then all of it was acknowledged.
+        // The flight when the loss showed itself; all of it is acknowledged since.
         let flight = self.flight.loss.probe_flight();
         self.set_phase(Phase::Reduced);
         self.begin_reduction(now, Cause::Loss, flight, settings);
@@ -288,8 +289,8 @@ impl Sender {
     /// The retransmission timer ran out.
     pub fn on_timeout(&mut self, now: Time, settings: &Settings) {
         self.counters.timeouts += 1;
-        // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a recovery
-        // that ends so, most of what was sent may have been SACKed long ago.
+        // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a
+        // recovery that ends so, most of what was sent may have been SACKed long ago.
         let delivered = self.flight.loss.out_of_order();
         let flight = self.flight.loss.board().outstanding().saturating_sub(delivered);
         let (before, stalled) =
@@ -330,8 +331,8 @@ impl Sender {
         self.flight.loss.forget_probe();
         if let Some(cwnd) = reached.filter(|_| is_new && settings.behaviour.keeps_partial_reduction)
         {
-            // The episode was over but in name, as without SACK: what is reduced is the window to which it had
-            // led by then (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
+            // The episode was over but in name, as without SACK: what is reduced is the window to
+            // which it had led by then (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
             self.consult(now, |cc, _| cc.on_given_up(cwnd));
         }
         if is_new || settings.behaviour.kernel_loss_state {

@@ -1,4 +1,5 @@
-//! Reordering and losses found by time (RFC 8985 §6), as far as they concern more than the scoreboard.
+//! Reordering and losses found by time (RFC 8985 §6), as far as they concern more than the
+//! scoreboard.
 
 use crate::loss::{Overdue, Progress, Seen, Sent};
 use crate::sender::Sender;
@@ -72,7 +73,7 @@ impl Sender {
         found
     }
 
-    /// Those under suspicion have had their time (RFC 8985 §6.3).
+    /// The reordering timer ran out (RFC 8985 §6.3).
     pub(crate) fn on_reordering_timer(&mut self, now: Time, settings: &Settings) {
         let found = self.judge_by_time(now, settings);
         if found.lost > 0 {

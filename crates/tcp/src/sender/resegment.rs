@@ -1,5 +1,5 @@
-//! Sends again what was too large: data that the path has no room for, or that a peer did not take with
-//! a SYN. That says nothing of congestion (`tcp_simple_retransmit`,
+//! Sends again what was too large: data that the path has no room for, or that a peer did not take
+//! with a SYN. That says nothing of congestion (`tcp_simple_retransmit`,
 //! `tcp_non_congestion_loss_retransmit`; RFC 1191 §6.4).
 
 use crate::loss::Sent;
@@ -11,8 +11,9 @@ use tcplab_units::Time;
 pub(crate) const NONE: u16 = 0;
 
 impl Sender {
-    /// All segments under way with more than `most` bytes of data are lost, and leave again in segments
-    /// of the size that is right then. The window stays as it is. Says whether anything is.
+    /// All segments under way with more than `most` bytes of data are lost, and leave again in
+    /// segments of the size that is right then. The window stays as it is. Says whether anything
+    /// is.
     pub fn resend_larger(&mut self, now: Time, most: u16) -> bool {
         if !self.has_outstanding() {
             return false;
@@ -32,7 +33,8 @@ impl Sender {
         true
     }
 
-    /// Where the packets of the send buffer end, where there is one: what leaves again is cut at them.
+    /// Where the packets of the send buffer end, where there is one: what leaves again is cut at
+    /// them.
     fn packet_ends(&self) -> Vec<u64> {
         let mut ends = self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends());
         let has_fin = |last: &Sent| last.start < self.written && last.end() > self.written;
@@ -50,8 +52,9 @@ impl Sender {
         let board = self.flight.loss.board();
         let is_owed = self.flight.loss.recovery().owes_retransmission();
         if self.buffer.is_some() && board.repaired() >= board.lost() && !is_owed {
-            // As many have been sent again as are lost, be it others: after a false alarm, what was sent again
-            // for it counts (`tcp_xmit_retransmit_queue`). The timer does not ask (`tcp_retransmit_timer`).
+            // As many have been sent again as are lost, be it others: after a false alarm, what was
+            // sent again for it counts (`tcp_xmit_retransmit_queue`). The timer does not ask
+            // (`tcp_retransmit_timer`).
             return None;
         }
         let lost = self.flight.loss.next_lost()?;
@@ -63,8 +66,7 @@ impl Sender {
             && self.buffer.is_some()
             && !self.flight.tso.repairs_on(now, lost.start)
         {
-            // What ends a packet of several segments is part of that one.
-
+            // A small segment that ends a packet of several is part of that packet.
             while self.join_with_next(lost.start) {}
         } else {
             return Some(lost);

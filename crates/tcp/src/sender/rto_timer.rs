@@ -16,7 +16,7 @@ impl Sender {
         self.wait_for_rto(now, delay, settings);
     }
 
-    /// The same after a timeout: Linux does not count when the next packet may leave
+    /// Waits an RTO after a timeout: Linux does not add the pacing delay
     /// (`tcp_retransmit_timer`, which calls `inet_csk_reset_xmit_timer` itself).
     #[cold]
     pub(crate) fn wait_after_timeout(&mut self, now: Time, settings: &Settings) {
@@ -39,8 +39,8 @@ impl Sender {
         self.timer.set(Kind::Retransmit, now, wait.min(left), settings);
     }
 
-    /// Waits an RTO for what is outstanding: from now, or where another wait was put in between, from
-    /// when the oldest segment left.
+    /// Waits an RTO for what is outstanding: from now, or where another wait was put in between,
+    /// from when the oldest segment left.
     #[inline]
     pub(crate) fn rearm(&mut self, now: Time, settings: &Settings) {
         if !self.has_outstanding() {

@@ -7,8 +7,8 @@ use tcplab_transport::{AckedNow, Delivery, DeliveryRate, Totals};
 use tcplab_units::Time;
 
 impl Sender {
-    /// A segment has left that stands at this place of the scoreboard, or is new at its end. `alone`:
-    /// nothing was outstanding before.
+    /// A segment has left that stands at this place of the scoreboard, or is new at its end.
+    /// `alone`: nothing was outstanding before.
     #[inline]
     pub(crate) fn note_departure(&mut self, now: Time, place: usize, alone: bool) {
         if self.flight.loss.rates().is_some() {
@@ -76,7 +76,7 @@ impl Sender {
         }
     }
 
-    /// What is under way, and what follows until it has arrived, says nothing of the path.
+    /// Samples say nothing of the path until all that is in flight has arrived.
     pub(crate) fn mark_app_limited(&mut self) {
         let until = self.delivered + self.in_flight();
         if let Some(rates) = self.flight.loss.rates_mut() {

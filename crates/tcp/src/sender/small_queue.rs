@@ -12,14 +12,14 @@ use crate::settings::Settings;
 use std::collections::VecDeque;
 use tcplab_units::Time;
 
-/// So much of the rate is 2^-10 s of it (`sk_pacing_shift`).
+/// A sender may queue 2^-10 s of its rate (`sk_pacing_shift`).
 const RATE_SHIFT: u32 = 10;
 /// The most for a sender that is not paced (`tcp_limit_output_bytes`).
 const MOST: u64 = 1 << 20;
 /// Repairs may be more by so many powers of two.
 const REPAIRS: u32 = 1;
 
-/// What of a sender waits at its device.
+/// The packets of a sender that wait at its device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SmallQueue {
     /// By burst: bytes that have not left, and the memory of all of it.
@@ -32,8 +32,8 @@ pub(crate) struct SmallQueue {
     is_throttled: bool,
     /// The queue keeps bursts until their time (`SK_PACING_FQ`).
     paces: bool,
-    /// Of the segment with data that has left last, until somebody asks: whether it goes on with the burst
-    /// before it, and when it may leave the queue.
+    /// Of the segment with data that has left last, until somebody asks: whether it goes on with
+    /// the burst before it, and when it may leave the queue.
     departing: Option<(bool, Time)>,
     /// The segment before it, and when that may leave the queue.
     waiting: Option<(Segment, Time)>,
@@ -53,7 +53,7 @@ impl SmallQueue {
         }
     }
 
-    /// So many bytes have left the device. Says whether somebody waits for that.
+    /// `bytes` have left the device. Says whether a burst waits for that.
     fn remove(&mut self, mut bytes: u64) -> bool {
         let mut is_done = false;
         while let Some((left, memory)) = self.bursts.front_mut() {
@@ -125,7 +125,7 @@ impl Sender {
         is_full
     }
 
-    /// The same of a repair from here to there: as large as the packet that it is a part of
+    /// Whether a repair must wait: it counts as large as the packet that it is a part of
     /// (`tcp_xmit_retransmit_queue`).
     pub(crate) fn is_queue_full_for_repair(
         &mut self,

@@ -54,7 +54,7 @@ impl Sender {
         true
     }
 
-    /// It is time for a probe (RFC 8985 §7.3).
+    /// The probe timer ran out (RFC 8985 §7.3).
     pub(crate) fn on_probe_timer(&mut self, now: Time, settings: &Settings) {
         if self.flight.loss.owe_probe() {
             self.timer.stop();
@@ -62,8 +62,8 @@ impl Sender {
         self.rearm(now, settings);
     }
 
-    /// The probe, if one is to leave, or more of it: new data if there is some that the peer takes, or the
-    /// last segment again.
+    /// The probe, if one is to leave, or more of it: new data if there is some that the peer takes,
+    /// or the last segment again.
     #[inline(never)]
     pub(crate) fn take_probe(
         &mut self,
@@ -107,8 +107,8 @@ impl Sender {
         more
     }
 
-    /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not wait until it
-    /// is worth a segment (`TCP_NAGLE_OFF`).
+    /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not
+    /// wait until it is worth a segment (`TCP_NAGLE_OFF`).
     fn new_for_probe(&self, settings: &Settings, options: u64) -> Option<Data> {
         if !settings.behaviour.probe_ignores_nagle {
             return self.chunk(settings, options);

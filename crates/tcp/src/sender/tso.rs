@@ -29,14 +29,16 @@ pub(crate) struct Tso {
     /// Segments of it, and how many of them have not left.
     size: u64,
     left: u64,
-    /// Bytes a second that the window amounts to, and the most that they may be (`sk_max_pacing_rate`).
+    /// Bytes a second that the window amounts to, and the most that they may be
+    /// (`sk_max_pacing_rate`).
     rate: u64,
     most_rate: Option<u64>,
     /// A packet ends with it that the application pushed.
     ends_pushed: bool,
     /// Fewer were held back, for want of window.
     deferred: bool,
-    /// The burst of repairs that is leaving: when, where its next segment begins, and where it ends.
+    /// The burst of repairs that is leaving: when, where its next segment begins, and where it
+    /// ends.
     repairs: Option<(Time, u64, u64)>,
     /// Where the last burst ended that did not fill its last segment (`snd_sml`).
     small_end: u64,
@@ -94,7 +96,8 @@ impl Tso {
         if self.left > 0 && self.small_end > nxt { self.small_end - nxt } else { u64::MAX }
     }
 
-    /// Whether the last of several segments is leaving, or of what the application pushed: it is marked.
+    /// Whether the last of several segments is leaving, or of what the application pushed: it is
+    /// marked.
     #[inline]
     pub fn is_pushed(&self) -> bool {
         self.left == 0 && (self.size > 1 || self.ends_pushed)
@@ -116,7 +119,7 @@ impl Sender {
         self.set_rate_for(self.cwnd(), self.congestion.ssthresh(), settings);
     }
 
-    /// The same for this window and threshold.
+    /// Computes the rate for this window and threshold.
     #[inline]
     pub(crate) fn set_rate_for(&mut self, cwnd: u64, ssthresh: Option<u64>, settings: &Settings) {
         if (!settings.tso && !settings.pacing) || self.congestion.pacing().is_some() {
@@ -168,8 +171,8 @@ impl Sender {
         may
     }
 
-    /// A repair leaves. Linux sends again as much as left together, as far as the window and the size of
-    /// bursts allow, and paces that as one (`tcp_xmit_retransmit_queue`).
+    /// A repair leaves. Linux sends again as much as left together, as far as the window and the
+    /// size of bursts allow, and paces that as one (`tcp_xmit_retransmit_queue`).
     #[inline(never)]
     pub(crate) fn note_repair(&mut self, now: Time, start: u64, end: u64) {
         let Some(buffer) = &self.buffer else { return };
@@ -219,7 +222,7 @@ impl Sender {
         taken
     }
 
-    /// What an ACK lets go has left: the application may hear of room.
+    /// All that an ACK lets go has left: the application may hear of room.
     #[inline]
     pub(crate) fn tell_room_after_ack(&mut self, now: Time, in_flight: u64) {
         let (cwnd, unsent) = (self.cwnd(), self.unsent());
@@ -230,15 +233,15 @@ impl Sender {
         }
     }
 
-    /// Of so many segments of a burst, those that the window lets go.
+    /// The segments of a burst of at most `most` that the window lets go.
     #[inline]
     fn quota(&self, in_flight: u64, most: u64) -> u64 {
         let cwnd = self.cwnd();
         (cwnd - in_flight).min((cwnd / 2).max(1)).min(most)
     }
 
-    /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all the
-    /// same (`tcp_write_xmit`).
+    /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all
+    /// the same (`tcp_write_xmit`).
     #[inline(never)]
     pub(crate) fn fill_packet(&mut self, now: Time, in_flight: u64, settings: &Settings) {
         if self.written <= self.nxt
@@ -265,7 +268,7 @@ impl Sender {
             return 1;
         };
         if buffer.reached() > self.nxt {
-            // What was meant to fill fewer segments: options have taken room.
+            // The packet needs more segments than planned: options have taken room.
             return (buffer.reached() - self.nxt).div_ceil(mss);
         }
         let push = buffer.push;
@@ -304,8 +307,8 @@ impl Sender {
         bytes.div_ceil(mss)
     }
 
-    /// So many bytes leave the send buffer as a packet. Says whether they end with what the application
-    /// pushed.
+    /// `bytes` leave the send buffer as a packet. Says whether they end with data that the
+    /// application pushed.
     #[expect(clippy::inline_always, reason = "every packet passes here")]
     #[inline(always)]
     fn take_packet(&mut self, now: Time, in_flight: u64, bytes: u64) -> bool {
@@ -322,10 +325,10 @@ impl Sender {
         is_pushed
     }
 
-    /// The packet of a tail loss probe with new data: as many segments as the window has room for, and one
-    /// where it has none (`tcp_write_xmit` with `push_one`). Returns the number of segments, and whether
-    /// the last of them is marked: several leave together, or what the application pushed ends there.
-    /// Nothing leaves while too much waits at the device.
+    /// The packet of a tail loss probe with new data: as many segments as the window has room for,
+    /// and one where it has none (`tcp_write_xmit` with `push_one`). Returns the number of
+    /// segments, and whether the last of them is marked: several leave together, or what the
+    /// application pushed ends there. Nothing leaves while too much waits at the device.
     #[cold]
     pub(crate) fn take_probe_packet(
         &mut self,
@@ -353,12 +356,12 @@ impl Sender {
         Some((segments, segments > 1 || is_pushed))
     }
 
-    /// What may leave of a packet: whole segments, and a small one at its end or at the edge of the
-    /// peer's window if Nagle's rule lets it (`tcp_mss_split_point`).
+    /// The bytes of a packet that may leave: whole segments, and a small one at its end or at the
+    /// edge of the peer's window if Nagle's rule lets it (`tcp_mss_split_point`).
     fn cut(&self, (packet, is_last): (u64, bool), most: u64, settings: &Settings) -> u64 {
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);
         if !is_last && packet > u64::from(self.mss) && most <= by_peer {
-            // It will not become larger.
+            // The packet will not become larger.
             return packet.min(most);
         }
         let bytes = packet.min(by_peer).min(most);
@@ -366,8 +369,8 @@ impl Sender {
         if bytes > small && !self.may_end_small(settings) { bytes - small } else { bytes }
     }
 
-    /// Whether Nagle's rule lets a small segment leave: the one of Minshall, for which only another small
-    /// one must not be under way (`tcp_nagle_check`).
+    /// Whether Nagle's rule lets a small segment leave: the one of Minshall, for which only another
+    /// small one must not be under way (`tcp_nagle_check`).
     pub(crate) fn may_end_small(&self, settings: &Settings) -> bool {
         match self.buffer.as_ref().map_or(Small::Alone, |buffer| buffer.small) {
             Small::Alone => !settings.nagle || self.flight.tso.small_end <= self.una,
@@ -397,7 +400,7 @@ impl Sender {
         most: u64,
     ) -> bool {
         let mss = u64::from(self.mss);
-        // What is paced counts as sent when its time is over (`tcp_wstamp_ns`).
+        // A paced packet counts as sent when its time is over (`tcp_wstamp_ns`).
         let last_left = self.last_left.max(self.flight.pacing.next());
         if self.flight.loss.recovery().is_repairing() || now.since(last_left) > PATIENCE {
             return false;

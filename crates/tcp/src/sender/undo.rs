@@ -18,15 +18,16 @@ impl Sender {
             self.consult(now, |cc, flow| cc.on_undo(flow));
             self.congestion.owe_cwr(false);
         } else if let Some(cwnd) = reached.filter(|_| settings.behaviour.keeps_partial_reduction) {
-            // `tcp_undo_cwnd_reduction` without `prior_ssthresh`: the window stays, on its way to the
-            // threshold, and `tcp_end_cwnd_reduction` does not move it there without `undo_marker`.
+            // `tcp_undo_cwnd_reduction` without `prior_ssthresh`: the window stays, on its way to
+            // the threshold, and `tcp_end_cwnd_reduction` does not move it there without
+            // `undo_marker`.
             self.consult(now, |cc, _| cc.on_given_up(cwnd));
         }
         self.congestion.note_decision(now);
     }
 
-    /// The episode is over. Says whether it stays open because a duplicate ACK could still come of it:
-    /// without SACK, until something beyond it is acknowledged.
+    /// The episode is over. Says whether it stays open because a duplicate ACK could still come of
+    /// it: without SACK, until something beyond it is acknowledged.
     pub(crate) fn undo_at_end(
         &mut self,
         now: Time,
@@ -69,8 +70,8 @@ impl Sender {
         settings.undo && is_sure
     }
 
-    /// A partial acknowledgment came in recovery. Says whether it was of late data: then what else is
-    /// missing may be late too.
+    /// A partial acknowledgment came in recovery. Says whether it was of late data: then what else
+    /// is missing may be late too.
     pub(crate) fn undo_partial(&mut self, now: Time, seen: Seen, settings: &Settings) -> bool {
         if !settings.undo
             || !self.flight.loss.is_doubted()

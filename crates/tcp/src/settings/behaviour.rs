@@ -1,8 +1,8 @@
 //! The choices that the standards leave open and Linux makes in its own way.
 //!
 //! A profile picks one [`Behaviour`]; no other file of this crate asks which profile that was. Each
-//! field names the kernel function that it follows when set, or the RFC section that it follows when
-//! it is not.
+//! field names the kernel function that it follows when set, or the RFC section that it follows
+//! when it is not.
 
 use tcplab_cc::Flavour;
 use tcplab_transport::Clock;
@@ -27,8 +27,8 @@ pub struct Behaviour {
     pub timeout_min: Duration,
     /// The least wait before a probe of a closed window (`tcp_probe0_base`, `TCP_RTO_MIN`).
     pub probe0_min: Duration,
-    /// The delay assumed for the ACK of a lone segment before a tail loss probe (`TLP.max_ack_delay`,
-    /// RFC 8985 §7.2). None: the minimum RTO (`tcp_schedule_loss_probe`).
+    /// The delay assumed for the ACK of a lone segment before a tail loss probe
+    /// (`TLP.max_ack_delay`, RFC 8985 §7.2). None: the minimum RTO (`tcp_schedule_loss_probe`).
     pub tlp_max_ack_delay: Option<Duration>,
     /// With a SACK-only ACK for data older than the head, the RTO restarts (`tcp_clean_rtx_queue`).
     pub older_sacks_restart_rto: bool,
@@ -37,8 +37,8 @@ pub struct Behaviour {
     pub rto_restarts_from_head: bool,
     /// New data replaces a pending probe timer by the RTO first (`tcp_event_new_data_sent`).
     pub new_data_rearms_probe: bool,
-    /// A retransmission of the head restarts the RTO (`tcp_xmit_retransmit_queue`). Not set: only the
-    /// first of an episode does.
+    /// A retransmission of the head restarts the RTO (`tcp_xmit_retransmit_queue`). Not set: only
+    /// the first of an episode does.
     pub head_retransmission_restarts_rto: bool,
 
     // Acknowledgments in.
@@ -53,7 +53,8 @@ pub struct Behaviour {
     /// Where all acknowledged segments were sent twice, the echoed timestamp gives the RTT
     /// (`tcp_ack_update_rtt`).
     pub timestamp_times_retransmissions: bool,
-    /// The rate is sampled for every connection, not only for controllers that ask (`tcp_rate_gen`).
+    /// The rate is sampled for every connection, not only for controllers that ask
+    /// (`tcp_rate_gen`).
     pub always_samples_rate: bool,
 
     // Loss.
@@ -63,14 +64,14 @@ pub struct Behaviour {
     /// Without SACK, duplicate ACKs count as SACKed segments under the kernel's limits
     /// (`tcp_add_reno_sack`, `tcp_limit_reno_sacked`, `tcp_check_reno_reordering`).
     pub emulates_sack: bool,
-    /// Reordering seen raises the number of duplicates that show a loss (`tcp_check_sack_reordering`);
-    /// a timeout lowers it (`tcp_enter_loss`).
+    /// Reordering seen raises the number of duplicates that show a loss
+    /// (`tcp_check_sack_reordering`); a timeout lowers it (`tcp_enter_loss`).
     pub adapts_dup_thresh: bool,
     /// With SACK and neither RACK nor FACK, segments are counted, not bytes or blocks
     /// (`tcp_time_to_recover`, `tcp_update_scoreboard`). Not set: `IsLost` of RFC 6675 §4.
     pub counts_sacked_segments: bool,
-    /// With nothing else to send, segments that may be lost are resent (`NextSeg` rules 3 and 4, RFC
-    /// 6675 §4). Linux does not.
+    /// With nothing else to send, segments that may be lost are resent (`NextSeg` rules 3 and 4,
+    /// RFC 6675 §4). Linux does not.
     pub resends_suspects: bool,
     /// Duplicate ACKs below the last recovery point do not begin a recovery (RFC 6582 §4.1). Linux
     /// lets them.
@@ -95,7 +96,8 @@ pub struct Behaviour {
     pub kernel_cwnd_validation: bool,
     /// The controller exists from establishment, not from the first data (`tcp_init_transfer`).
     pub controls_from_establishment: bool,
-    /// A connection that was paced once stays paced when its controller changes (`sk_pacing_status`).
+    /// A connection that was paced once stays paced when its controller changes
+    /// (`sk_pacing_status`).
     pub stays_paced: bool,
 
     // Departure.
@@ -153,7 +155,7 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// What the RFCs say.
+    /// The choices of the RFCs.
     pub const RFC: Self = Self {
         clock: Clock::Exact,
         rto_estimator: RtoEstimator::Rfc6298,
@@ -205,7 +207,7 @@ impl Behaviour {
         answers_before_application: false,
     };
 
-    /// What Linux does.
+    /// The choices of Linux.
     pub const LINUX: Self = Self {
         clock: Clock::Kernel,
         rto_estimator: RtoEstimator::Linux,

@@ -1,18 +1,18 @@
-//! What an ACK changed of what is under way.
+//! The changes of the scoreboard by one ACK.
 
 use super::Sent;
 use crate::segment::clock;
 use tcplab_transport::Clock;
 use tcplab_units::Time;
 
-/// What the sender knows when an ACK comes that helps to tell what the ACK means.
+/// The state of the sender that interprets an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// A segment that was sent again after this cannot have been answered yet: the first answers.
     pub too_late: Time,
     /// When the segment left that the receiver answers, by the clock of its timestamp.
     pub echoed: Option<u64>,
-    /// What was outstanding when the last episode began ends here.
+    /// The recovery point of the last episode.
     pub episode_end: u64,
     /// The end of the highest block reported before.
     pub highest: u64,
@@ -40,7 +40,7 @@ impl Default for Arrival {
     }
 }
 
-/// What an ACK changed.
+/// The changes by one ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     pub arrival: Arrival,
@@ -53,7 +53,7 @@ pub(crate) struct Progress {
     /// When the first and the last segment were sent that was acknowledged just now and sent only
     /// once.
     pub acked_sent: Option<(Time, Time)>,
-    /// The same of segments reported by SACK.
+    /// First and last departure of the segments newly SACKed and sent only once.
     pub sacked_sent: Option<(Time, Time)>,
     /// One of those acknowledged was sent more than once.
     pub repairs_acked: bool,
@@ -80,7 +80,7 @@ impl Progress {
             || (!by_sack
                 && self.arrival.echoed.is_some_and(|echoed| echoed < clock(segment.left_at)))
         {
-            // What arrived was sent before the last repair of it.
+            // The copy that arrived was sent before the last retransmission.
             return;
         }
         self.last_left = Some(segment.left_at);
@@ -127,8 +127,8 @@ impl Progress {
     }
 }
 
-/// The first segments that an ACK acknowledges, as far as each was sent once: they are in the order of
-/// time, so the first and the last of them tell all.
+/// The first segments that an ACK acknowledges, as far as each was sent once: they are in the order
+/// of time, so the first and the last of them tell all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
     pub count: u64,

@@ -61,8 +61,8 @@ impl Scoreboard {
         self.count_anew();
     }
 
-    /// Segments for which `size` gives one are lost, and those that follow each other become as many of
-    /// that size as it takes.
+    /// Segments for which `size` gives one are lost, and those that follow each other become as
+    /// many of that size as it takes.
     fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>, ends: &[u64]) {
         let mut segments: VecDeque<Sent> = VecDeque::with_capacity(self.segments.len());
         // Which one each of these begins in, and how much more the last may take.

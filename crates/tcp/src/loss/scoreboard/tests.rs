@@ -103,7 +103,8 @@ fn three_separate_blocks_count_like_three_segments() {
 
 #[test]
 fn linux_counts_segments_above_a_hole() {
-    // tcp_mark_head_lost: what fewer than three arrived above is spared, however many bytes those carry.
+    // tcp_mark_head_lost: what fewer than three arrived above is spared, however many bytes those
+    // carry.
     let mut board = Scoreboard::default();
     for n in 0..9 {
         board.send(at(n), 1 + n * 100, 100);
@@ -166,8 +167,8 @@ fn a_timeout_sends_again_what_was_not_reported() {
 
 #[test]
 fn what_was_sent_again_without_being_lost_outlives_a_timeout_in_linux() {
-    // tcp_mark_skb_lost gives a retransmission up for lost only if the segment was lost before; else
-    // retrans_out keeps it. tcp_packets_in_flight: packets_out - lost_out + retrans_out.
+    // tcp_mark_skb_lost gives a retransmission up for lost only if the segment was lost before;
+    // else retrans_out keeps it. tcp_packets_in_flight: packets_out - lost_out + retrans_out.
     let after_a_false_alarm = || {
         let mut board = sent(6);
         board.lose_all(Time::NEVER, true);
@@ -201,8 +202,9 @@ fn what_was_sent_again_without_being_lost_outlives_a_timeout_in_linux() {
 
 #[test]
 fn time_finds_a_segment_lost_once_each_time_it_leaves() {
-    // tcp_rack_detect_loss takes what it finds lost off its list (list_del_init), tcp_undo_cwnd_reduction
-    // does not put it back, and sending it again does. A timeout takes nothing off.
+    // tcp_rack_detect_loss takes what it finds lost off its list (list_del_init),
+    // tcp_undo_cwnd_reduction does not put it back, and sending it again does. A timeout takes
+    // nothing off.
     let latest = (at(100), 1 + 10 * MSS);
     let overdue = |board: &mut Scoreboard| {
         board.judge_by_time(|it| (it.left_at, it.end()) >= latest, |_| Duration::ZERO).lost
@@ -224,8 +226,9 @@ fn time_finds_a_segment_lost_once_each_time_it_leaves() {
 
 #[test]
 fn what_left_at_the_same_time_is_judged_in_the_order_in_which_it_left() {
-    // tcp_rack_detect_loss walks its list in the order of transmission, and stops at the first segment
-    // that did not leave before the latest delivered; of the same time, at the first with a higher end.
+    // tcp_rack_detect_loss walks its list in the order of transmission, and stops at the first
+    // segment that did not leave before the latest delivered; of the same time, at the first with a
+    // higher end.
     let mut board = sent(1);
     for n in 1..4 {
         board.send(at(10), 1 + n * MSS, MSS as u16);
@@ -244,8 +247,9 @@ fn what_left_at_the_same_time_is_judged_in_the_order_in_which_it_left() {
 
 #[test]
 fn linux_sees_no_order_in_time_within_a_microsecond() {
-    // tcp_skb_sent_after compares tcp_skb_timestamp_us, and of equal ones the ends: a repair that left
-    // 0.64 us after data with a higher end counts as sent before it, and as lost when that arrives.
+    // tcp_skb_sent_after compares tcp_skb_timestamp_us, and of equal ones the ends: a repair that
+    // left 0.64 us after data with a higher end counts as sent before it, and as lost when that
+    // arrives.
     let data = Time::ZERO + Duration::from_nanos(450_303_043);
     let repair = Time::ZERO + Duration::from_nanos(450_303_683);
     for (clock, lost) in [(Clock::Kernel, 1), (Clock::Exact, 0)] {
