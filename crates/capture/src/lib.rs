@@ -7,6 +7,7 @@
 //! | `decode` | what the headers of a packet say |
 //! | `flows` | what happened to each TCP connection |
 //! | `info` | what a capture has, and what is wrong with it |
+//! | `error` | why a capture cannot be read |
 //!
 //! Data flows one way: input -> container -> decode -> flows and info.
 

@@ -4,22 +4,22 @@
 //! stands still while anything runs. So all of this makes few system calls, and sleeps to the
 //! nanosecond.
 
+mod capabilities;
 mod channel;
 mod clock;
-mod confine;
 mod experiment;
 mod failure;
 mod flow;
 mod hosts;
 mod job_file;
+mod kernel_sandbox;
 mod links;
 mod machine;
 mod netlink;
+mod program_sandbox;
 mod programs;
-mod rights;
 mod start;
 mod traffic;
-mod walls;
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
 //! Starts a kernel on the machine itself: the one thing that this program does there.
 //!
 //! The kernel ends with the thread that asked for it, however that ends. It runs behind walls
-//! ([`crate::confine`]). And its addresses are always the same: they find their way into its random
+//! ([`crate::kernel_sandbox`]). And its addresses are always the same: they find their way into its random
 //! numbers.
 
-use crate::confine::{Needs, confine};
+use crate::kernel_sandbox::{Needs, kernel_sandbox};
 use nix::sys::personality::{self, Persona};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::error::Error;

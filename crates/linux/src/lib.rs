@@ -8,32 +8,32 @@
 //! | `translate` | turns a plan into a job for the guest, or says what Linux cannot do of it |
 //! | `boot` | runs the kernel as a process, watches it, ends it |
 //! | `records` | reads what the kernel says |
+//! | `headers` | reads the headers of packets in these records |
 //! | `recorder` | writes the tables |
 //! | `scratch` | keeps a guest's files while it runs |
 //! | [`files`] | the names of the files that a run leaves beside its tables |
-//! | `leavings` | reads what programs printed from these |
-//! | `walls` | says what programs may read |
-//! | `headers` | reads what stands in their headers |
+//! | `outputs` | reads what programs printed from these |
+//! | `sandbox` | says what programs may read |
 
 mod boot;
-#[cfg(test)]
-mod confined;
 pub mod files;
 mod headers;
 pub mod kernel;
 mod kernels;
-mod leavings;
 #[cfg(test)]
 mod mutated;
+mod outputs;
 mod recorder;
 mod records;
+mod sandbox;
+#[cfg(test)]
+mod sandbox_tests;
 mod scratch;
 mod translate;
-mod walls;
 
 pub use boot::Error;
 pub use kernels::Kernels;
-pub use walls::{Access, missing as missing_walls};
+pub use sandbox::{Access, missing as missing_walls};
 
 use kernel::Kernel;
 use tcplab_model::memory::Held;

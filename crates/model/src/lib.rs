@@ -4,7 +4,7 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | text to a tree of values, with lines | [`document`](from_toml), `lines` |
+//! | text to a tree of values, with lines | [`document`](from_toml), `toml_tree` |
 //! | all variants: of a sweep, and named ones | `sweep` |
 //! | settings that change while a run goes on | `change` |
 //! | values in the place of parameters | `parameters` |
@@ -47,7 +47,6 @@ mod fat_tree;
 mod files;
 mod graph;
 mod id;
-mod lines;
 pub mod memory;
 mod mistake;
 mod origin;
@@ -65,6 +64,7 @@ mod stored;
 mod suggest;
 pub mod support;
 mod sweep;
+mod toml_tree;
 
 pub use backend::{Backend, Stopped, Watch};
 pub use change::{CcChange, ChangePlan, LaneChange};

@@ -2,9 +2,9 @@
 //! one that is over is taken by the next of the same flow.
 
 use crate::application::Program;
+use crate::observer::Network;
 use crate::routers::Routers;
 use crate::stack::{Stacks, marks, mss_limit};
-use crate::watcher::Network;
 use std::ops::Range;
 use std::sync::Arc;
 use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};

@@ -9,12 +9,16 @@
 //! | `flow` | which connections a flow opens, and what came of them |
 //! | `application` | what programs do with a connection |
 //! | `connections` | the slab of connections, their ends and their ways |
+//! | `routers` | which routers drop packets that are too large, and say so |
 //! | `cpu` | the time that hosts take |
+//! | `gro` | receive offload of hosts |
+//! | `memory` | the memory that the connections of a host share |
 //! | `udp` | datagrams and their fragments |
 //! | `packet` | what the network carries |
-//! | `shared` | runs that go on from one state |
+//! | `ack_filter` | which ACKs a queue may drop for newer ones |
+//! | `checkpoint` | runs that go on from one state |
 //! | `world` | hosts and network, and the loop over what happens |
-//! | `watcher` | looks at packets on the network |
+//! | `observer` | looks at packets on the network |
 //! | `recorder` | writes the tables |
 //! | `capture` | writes captured packets |
 
@@ -22,23 +26,23 @@ mod ack_filter;
 mod adapt;
 mod application;
 mod capture;
+mod checkpoint;
 mod connections;
 mod cpu;
 mod flow;
 mod gro;
 mod memory;
+mod observer;
 mod packet;
 mod recorder;
 mod routers;
-mod shared;
 mod stack;
 mod udp;
 mod unsupported;
-mod watcher;
 mod world;
 
+pub use checkpoint::Beginning;
 pub use recorder::SHOWN;
-pub use shared::Beginning;
 pub use stack::{build_control, settings};
 
 use recorder::Show;

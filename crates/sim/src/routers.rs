@@ -5,8 +5,8 @@
 //! a link takes less than all before it. There a route ends, and another goes on.
 
 use crate::connections::ROUTERS;
+use crate::observer::Network;
 use crate::packet::Packet;
-use crate::watcher::Network;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tcplab_engine::{EndpointId, LaneId, Packet as _, RouteId};

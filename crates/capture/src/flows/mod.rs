@@ -3,13 +3,13 @@
 //! | file | job |
 //! |---|---|
 //! | `connection` | two sides, the handshake and the close |
-//! | `half` | what one side sent, and what became of it |
+//! | `direction` | what one side sent, and what became of it |
 //! | `away` | what a sender knows that is away from the capture |
 //! | `flight` | what is sent and not acknowledged |
 //! | `repair` | why a sender sends again |
 //! | `rtt` | round trips |
-//! | `spent` | what a sender's time went by |
-//! | `twice` | packets that are there twice |
+//! | `sender_limits` | what a sender's time went by |
+//! | `duplicates` | packets that are there twice |
 //! | `row` | the table |
 //! | `packets` | packets of chosen connections, one by one |
 //! | `turns` | requests and answers |
@@ -18,15 +18,15 @@
 
 mod away;
 mod connection;
+mod direction;
+mod duplicates;
 mod flight;
-mod half;
 mod packets;
 mod repair;
 mod row;
 mod rtt;
-mod spent;
+mod sender_limits;
 mod turns;
-mod twice;
 
 pub use packets::{CapturePacketColumns, CapturePacketRow};
 pub use row::{CaptureFlowColumns, CaptureFlowRow};
@@ -34,10 +34,10 @@ pub use turns::{CaptureTurnColumns, CaptureTurnRow};
 
 use crate::decode::{Address, Flags, Ip, Tcp};
 use connection::{Connection, Side};
-use half::Kind;
+use direction::Kind;
+use duplicates::Twice;
 use std::collections::BTreeSet;
 use tcplab_tables::Table;
-use twice::Twice;
 
 /// How long after its end a connection waits for late packets, in nanoseconds.
 const LINGER: i64 = 60_000_000_000;

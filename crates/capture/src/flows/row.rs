@@ -1,9 +1,9 @@
 //! The table of connections.
 
 use super::connection::{Connection, Side};
-use super::half::Half;
+use super::direction::Half;
 use super::repair::Cause;
-use super::spent::Wait;
+use super::sender_limits::Wait;
 use tcplab_tables::{Label, Table, rows};
 
 rows! {

@@ -24,7 +24,7 @@ pub(crate) mod wire;
 use crate::observer::Reason;
 use crate::occupancy::Occupancy;
 use crate::packet::Packet;
-use crate::queue::own::Own;
+use crate::queue::host::Own;
 use crate::queue::{Discipline, QueueLimit};
 use crate::random::Random;
 use crate::route::LaneId;

@@ -11,11 +11,12 @@
 //! | `congestion` | the names of congestion controls in C sources |
 //! | `tools` | the programs that a build needs |
 //! | `apt` | Debian's packages, with and without root |
-//! | `inside` | whether everything in a folder stays in it |
-//! | `walls` | who can write where kernels are |
+//! | `symlinks` | whether everything in a folder stays in it |
+//! | `permissions` | who can write where kernels are |
 //! | `hash` | the SHA-256 of files |
 //! | `process` | runs programs that must not outlive us |
 //! | `log` | what the output of `make` means |
+//! | `error` | what can go wrong |
 
 mod apt;
 mod build;
@@ -23,17 +24,17 @@ mod cache;
 mod congestion;
 mod error;
 mod hash;
-mod inside;
 mod log;
 mod options;
+mod permissions;
 mod process;
 mod recipe;
 mod request;
 mod source;
 #[cfg(test)]
 mod source_mutated;
+mod symlinks;
 mod tools;
-mod walls;
 
 pub use cache::{Cache, Kernel};
 pub use error::Error;
