@@ -28,13 +28,13 @@ def page(rows: Sequence[Row], about: str, before: str) -> str:
         "- Each path is a dumbbell: the bottleneck's rate, the round trip without queues, the",
         "  bottleneck's queue. With listed loss the queue is 1 BDP, and the same packets are lost",
         "  on both sides, one in a hundred.",
-        "- Differences are from the kernel, in per cent of its number; of retransmissions and loss",
-        "  episodes, the difference of their numbers. Of several flows stands the one that differs",
-        "  most; what is counted is added up. The mean window is that over all ACKs.",
+        "- Differences are relative to the kernel, in per cent of its number; of retransmissions and",
+        "  loss episodes, the difference of the counts. Of several flows the table has the one that",
+        "  differs most; counts are summed. The mean window is over all ACKs.",
         "- The random numbers that bbr, cdg and nv draw are the same on both sides.",
         f"- The {FIRST} is the first that leaves the two with different windows: its number and",
-        "  when it came.",
-        "- **Bold** is what misses its bound: " + "; ".join(_bounds()) + ".",
+        "  its time.",
+        "- **Bold** numbers miss their bounds: " + "; ".join(_bounds()) + ".",
         "",
     ]
     traffics = dict.fromkeys(row.traffic for row in rows)

@@ -1,32 +1,33 @@
-//! The agenda: which of many subjects is due first. Each is due at one time; ties go to the lower
-//! number.
+//! The event agenda: which of many subjects is due first. Each subject has one due time; ties go to
+//! the lower number.
 //!
-//! Ties by number, not by order of entry: the order of events at one instant then follows from the
-//! network alone, and the `linux` backend, which has other data structures, can follow the same rule
-//! (`crates/linux/kernel/net/lane.c`).
+//! Ties go by number, not by insertion order. The order of events at one instant then follows from
+//! the network alone, and the `linux` backend, which has other data structures, can follow the same
+//! rule (`crates/linux/kernel/net/lane.c`).
 //!
-//! A tournament: subjects stand in groups of four, the firsts of four groups in a group above them, and so on
-//! up to one group. A subject whose time has changed plays its way up again, against neighbours whose places
-//! are known beforehand, so the processor need not wait for one comparison to begin the next one. It stops
-//! where nothing changes. A group is a cache line.
+//! The structure is a tournament tree with four places a node: the winners of four groups stand in
+//! one group above them, up to a single root. A subject whose time has changed climbs the tree
+//! again. Its neighbours' places are known beforehand, so the processor need not wait for one
+//! comparison before it begins the next. The climb stops where nothing changes. A group is one
+//! cache line.
 
 use std::hint::select_unpredictable;
 use tcplab_units::Time;
 
-/// When a subject is due, in picoseconds.
+/// The due time of a subject, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Due {
     at: u64,
     subject: u32,
 }
 
-/// Instead of `Time::NEVER`, so that one can be added.
+/// Used instead of `Time::NEVER`, so that one can be added without overflow.
 const NEVER: u64 = Time::NEVER.as_picos() - 1;
 const NOBODY: Due = Due { at: NEVER, subject: u32::MAX };
 
 impl Due {
-    /// The earlier one; of equals the other one if `yields` is 1, and this one if it is 0. Without a branch,
-    /// which would be mispredicted.
+    /// The earlier of the two; of equals, `other` if `yields` is 1 and `self` if it is 0.
+    /// Branch-free, because a branch here would be mispredicted.
     #[inline]
     fn first(self, other: Self, yields: u64) -> Self {
         let is_other = other.at < self.at + yields;
@@ -37,7 +38,7 @@ impl Due {
     }
 }
 
-/// Four places: when each is due, and who is.
+/// Four places: the due time and the subject of each.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Group {
@@ -54,12 +55,12 @@ impl Group {
     }
 }
 
-/// When each of a number of subjects is due.
+/// The due times of a set of subjects.
 #[derive(Clone, Debug)]
 pub struct Agenda {
-    /// The uppermost is at 0; those below the four places of n are at 4 n + 1 to 4 n + 4.
+    /// The root is at 0; the children of the four places of group n are at 4 n + 1 to 4 n + 4.
     groups: Vec<Group>,
-    /// The first group of subjects.
+    /// Index of the first leaf group.
     lowest: usize,
     subjects: u32,
     first: Due,
@@ -72,7 +73,7 @@ impl Default for Agenda {
 }
 
 impl Agenda {
-    /// A new subject, which is never due.
+    /// Adds a subject, which is never due at first.
     pub fn add(&mut self) -> u32 {
         let subject = self.subjects;
         if subject as usize == 4 * (self.groups.len() - self.lowest) {
@@ -89,27 +90,27 @@ impl Agenda {
         subject
     }
 
-    /// The subject that is due first, and when; if none is, at a time beyond all others.
+    /// The subject that is due first and its due time; without any, a time beyond all others.
     #[inline]
     pub fn first(&self) -> (Time, u32) {
         (Time::from_picos(self.first.at), self.first.subject)
     }
 
-    /// A subject is due at this time, and not when it was due before.
+    /// Changes the due time of a subject.
     #[inline(never)]
     pub fn set(&mut self, subject: u32, at: Time) {
         self.play(subject, at, false);
     }
 
-    /// The subject that is due first is due at this time instead.
+    /// Changes the due time of the subject that is due first.
     #[expect(clippy::inline_always, reason = "every packet passes here, and for each lane")]
     #[inline(always)]
     pub fn put_off_first(&mut self, at: Time) {
         self.play(self.first.subject, at, true);
     }
 
-    /// A subject whose time has changed plays its way up; one that was first does so up to the
-    /// uppermost group in any case.
+    /// Replays the path of a subject whose time has changed. A subject that was first replays it up
+    /// to the root in any case.
     #[expect(clippy::inline_always, reason = "each caller knows what `was_first` is")]
     #[inline(always)]
     fn play(&mut self, subject: u32, at: Time, was_first: bool) {
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An agenda with subjects that are due at these picoseconds.
+    /// An agenda of subjects due at these picoseconds.
     fn agenda(times: &[u64]) -> Agenda {
         let mut agenda = Agenda::default();
         for &time in times {

@@ -3,23 +3,23 @@
 //! | module | job |
 //! |---|---|
 //! | `packet` | what the engine may ask of a packet |
-//! | `queue` | what waits: one file for each queue discipline |
-//! | [`loss`] | which packets a lane loses |
+//! | `queue` | queue disciplines, one file each |
+//! | [`loss`] | loss models of a lane |
 //! | `lane` | one direction of a link: queue, transmission, loss, propagation |
 //! | `lane::station` | stations of a shared half-duplex medium |
-//! | `lane::wire` | what few lanes do: changes, traces, contention, jitter, losses, reordering |
+//! | `lane::wire` | rarer impairments: changes, traces, contention, jitter, losses, reordering |
 //! | `route` | the lanes that packets take |
-//! | `observer` | who looks at packets on their way; where drops are told |
+//! | `observer` | observers of packets on their way; reports of drops |
 //! | `network` | all lanes, routes and timers, and which of them is due next |
-//! | [`occupancy`] | how full a queue was |
-//! | [`agenda`] | what happens next; ties go to the lower number |
+//! | [`occupancy`] | queue occupancy |
+//! | [`agenda`] | the event agenda; ties go to the lower number |
 //! | [`timers`] | timers that cost nothing when re-armed |
-//! | [`random`] | a generator of its own for every random element |
+//! | [`random`] | a separate generator for every random element |
 //!
-//! What makes it fast: what is on a lane arrives in order, so only the head of each lane stands on
-//! the agenda, and a hop costs one event. A drop-tail queue's drops and delays follow from the
-//! times at which its packets begin transmission, which are known on entry; no event is spent on them.
-//! (Of lanes with other queues, and of those where packets are looked at, only the first holds.)
+//! Two properties make the engine fast. Packets on a lane arrive in order, so only the head of each
+//! lane is on the agenda, and a hop costs one event. A drop-tail queue's drops and delays follow
+//! from the times at which its packets begin transmission, which are known on entry, so no event is
+//! spent on them. (Managed lanes have only the first property.)
 
 pub mod agenda;
 mod lane;

@@ -1,43 +1,47 @@
-//! Which packets a lane loses, apart from those its queue has no room for.
+//! Loss models: which packets a lane loses, apart from queue drops.
 //!
-//! A packet that is lost here has been transmitted: it took its time on the wire.
+//! A packet that is lost here has been transmitted: its time on the wire is spent.
 
 use crate::random::Random;
 use tcplab_units::{Duration, Time};
 
-/// A lane's way of losing packets.
+/// A loss model.
 #[derive(Clone, Debug)]
 pub enum Loss {
-    /// Every packet alike, independently of the others.
+    /// Every packet with the same probability, independently of the others.
     Independent {
-        /// Chance to be lost, from 0 to 1.
+        /// Loss probability, from 0 to 1.
         probability: f64,
     },
-    /// These packets with payload, counted from 1 in the order in which they enter the wire.
+    /// The packets with payload at these positions, counted from 1 in the order in which they enter
+    /// the wire.
     Listed {
-        /// Their numbers.
+        /// Positions of the lost packets.
         packets: Vec<u64>,
     },
-    /// A good and a bad state; before each packet the state may change (Gilbert 1960, Elliott 1963).
+    /// A good and a bad state; the state may change before each packet (Gilbert 1960, Elliott
+    /// 1963).
     Gilbert {
-        /// Chance that the good state turns bad.
+        /// Probability that the good state turns bad.
         to_bad: f64,
-        /// Chance that the bad state turns good.
+        /// Probability that the bad state turns good.
         to_good: f64,
-        /// Chance of a loss in the good state and in the bad one.
+        /// Loss probability in the good state and in the bad one.
         loss: [f64; 2],
     },
-    /// A good and a bad state that last for a time, whatever is sent. The first is good.
+    /// A good and a bad state whose durations do not depend on the traffic. The first state is
+    /// good.
     Timed {
-        /// How long the good state lasts, and the bad one.
+        /// Durations of the good state and of the bad one.
         lasts: [Duration; 2],
-        /// Whether both times are means of an exponential distribution.
+        /// Whether the durations are means of exponential distributions.
         is_exponential: bool,
-        /// The state changes at packets alone, once at each: its time is counted from there.
+        /// The state changes only at packets, at most once at each; a state's duration is counted
+        /// from there.
         is_sampled: bool,
-        /// Chance that the state changes when its time is over.
+        /// Probability that the state changes when its time is over.
         change: f64,
-        /// Chance of a loss in the good state and in the bad one.
+        /// Loss probability in the good state and in the bad one.
         loss: [f64; 2],
     },
 }
@@ -46,17 +50,18 @@ pub enum Loss {
 #[derive(Clone, Debug)]
 pub(crate) enum LossState {
     Independent {
-        /// Lost if 64 random bits are below this; one more bit, so that 1 loses all.
+        /// A packet is lost if 64 random bits are below this bound. The bound has one more bit, so
+        /// that probability 1 loses all.
         below: u128,
         random: Random,
     },
     Listed {
-        /// Numbers yet to come, the next one last.
+        /// Positions yet to come, the next one last.
         left: Vec<u64>,
         seen: u64,
     },
     Gilbert {
-        /// Chance that the good state changes, and that the bad one does.
+        /// Bounds of the good state's and the bad state's transition probabilities.
         change: [u128; 2],
         loss: [u128; 2],
         is_bad: bool,
@@ -70,20 +75,22 @@ pub(crate) enum LossState {
         loss: [u128; 2],
         is_bad: bool,
         until: Time,
-        /// How long states last has a generator of its own, so that it does not depend on the packets.
+        /// The durations of states have their own generator, so that they do not depend on the
+        /// packets.
         states: Random,
         random: Random,
     },
 }
 
-/// The bound that 64 random bits are below with this chance; one more bit, so that 1 is always.
+/// The bound that 64 random bits are below with this probability. It has one more bit, so that 1
+/// means always.
 pub(crate) fn share_of_bits(chance: f64) -> u128 {
     let two_to_64 = 18_446_744_073_709_551_616.0;
     (chance.clamp(0.0, 1.0) * two_to_64) as u128
 }
 
 impl LossState {
-    /// `random` makes the generator of a name.
+    /// `random` makes the generator for a name.
     pub fn new(loss: Loss, random: impl Fn(&str) -> Random) -> Self {
         match loss {
             Loss::Independent { probability } => {
@@ -185,14 +192,14 @@ mod tests {
         let (to_bad, to_good, packets) = (0.01, 0.2, 1_000_000);
         let (share, length, number) =
             bursts(Loss::Gilbert { to_bad, to_good, loss: [0.0, 1.0] }, packets);
-        // The bad state has a share of p/(p+r), whose variance over n packets is that of independent
+        // The bad state has a share of p/(p+r). Its variance over n packets is that of independent
         // ones times (1 + c)/(1 - c), where c = 1 - p - r is the correlation of neighbours.
         let expected = to_bad / (to_bad + to_good);
         let correlation: f64 = 1.0 - to_bad - to_good;
         let inflation = (1.0 + correlation) / (1.0 - correlation);
         let deviation = (expected * (1.0 - expected) * inflation / packets as f64).sqrt();
         assert!((share - expected).abs() < 4.0 * deviation, "{share} {expected} {deviation}");
-        // Bursts are geometric: their mean is 1/r, their standard deviation sqrt(1 - r)/r.
+        // Bursts are geometric, with mean 1/r and standard deviation sqrt(1 - r)/r.
         let deviation = (1.0 - to_good).sqrt() / to_good / number.sqrt();
         assert!((length - 1.0 / to_good).abs() < 4.0 * deviation, "{length} {deviation}");
     }
@@ -201,8 +208,9 @@ mod tests {
     fn both_states_of_gilbert_and_elliott_lose() {
         let loss = Loss::Gilbert { to_bad: 0.1, to_good: 0.3, loss: [0.01, 0.5] };
         let (share, ..) = bursts(loss, 1_000_000);
-        // 0.75 x 0.01 + 0.25 x 0.5; the deviation is at most that of the state's share times 0.49,
-        // and that of independent losses: sqrt((0.1875 x 4 x 0.24 + 0.117)/1e6) = 0.00055.
+        // Expected: 0.75 x 0.01 + 0.25 x 0.5. The deviation is at most that of the state's share
+        // times 0.49, and that of independent losses: sqrt((0.1875 x 4 x 0.24 + 0.117)/1e6) =
+        // 0.00055.
         assert!((share - 0.1325).abs() < 4.0 * 0.00055, "{share}");
     }
 
@@ -228,7 +236,7 @@ mod tests {
         assert!(two.iter().any(|(_, is_lost)| *is_lost));
     }
 
-    /// Numbers of the lost packets, where one comes each millisecond, beginning at 0.
+    /// Positions of the lost packets, with one packet each millisecond from 0 on.
     fn each_millisecond(state: &mut LossState, packets: u64) -> Vec<u64> {
         let at = |millis| Time::ZERO + Duration::from_millis(millis);
         (0..packets).filter(|millis| state.takes(true, at(*millis))).collect()
@@ -239,14 +247,14 @@ mod tests {
         // Good until 5 ms, bad until 8 ms, good until 13 ms, bad until 16 ms.
         let lost = each_millisecond(&mut timed(false, false, [5_000, 3_000]), 16);
         assert_eq!(lost, [5, 6, 7, 13, 14, 15]);
-        // Bad from 4.5 ms on for 0.2 ms, and from 9.2 ms on: nothing comes meanwhile.
+        // Bad from 4.5 ms on for 0.2 ms, and from 9.2 ms on: no packet comes in either period.
         assert!(each_millisecond(&mut timed(false, false, [4_500, 200]), 12).is_empty());
     }
 
     #[test]
     fn sampled_states_hit_a_packet_each() {
-        // The packet at 5 ms finds the good state over, and is lost; the one at 6 ms finds the bad state
-        // over, and so on: 5 ms of good from 6 ms on end with the packet at 11 ms.
+        // The packet at 5 ms finds the good state over and is lost. The one at 6 ms finds the bad
+        // state over, and the 4.5 ms of the next good state end with the packet at 11 ms.
         let lost = each_millisecond(&mut timed(false, true, [4_500, 200]), 20);
         assert_eq!(lost, [5, 11, 17]);
     }
@@ -257,14 +265,16 @@ mod tests {
         let mut state = timed(true, false, [900_000, 100_000]);
         let lost = each_millisecond(&mut state, packets);
         let periods = 1 + lost.windows(2).filter(|pair| pair[1] > pair[0] + 1).count();
-        // 20,000 s hold 20,000 cycles of a second in the mean. The share of the bad state is asymptotically
-        // normal with a variance of 2 (ab)^2 / (a+b)^3 / T (alternating renewal process).
+        // 20,000 s hold 20,000 cycles with a mean of one second. The share of the bad state is
+        // asymptotically normal with a variance of 2 (ab)^2 / (a+b)^3 / T (alternating renewal
+        // process).
         let share = lost.len() as f64 / packets as f64;
         let (a, b, span): (f64, f64, f64) = (good / 1e6, bad / 1e6, packets as f64 / 1e3);
         let deviation = (2.0 * (a * b) * (a * b) / ((a + b) * (a + b) * (a + b)) / span).sqrt();
         assert!((share - b / (a + b)).abs() < 4.0 * deviation, "{share} {deviation}");
-        // A period of exponential length hits a whole number of milliseconds: geometric, with a mean of
-        // 1/(1 - e^(-1/100)) = 100.5; its standard deviation is about as large.
+        // A period of exponential length covers a whole number of milliseconds, which is geometric
+        // with a mean of 1/(1 - e^(-1/100)) = 100.5 and a standard deviation of about the same
+        // size.
         let mean = lost.len() as f64 / periods as f64;
         assert!((mean - 100.5).abs() < 4.0 * 100.0 / (periods as f64).sqrt(), "{mean}");
     }
@@ -277,7 +287,8 @@ mod tests {
     #[test]
     fn independent_loss_takes_its_share() {
         let count = lost(Loss::Independent { probability: 0.01 }, 1_000_000).len() as f64;
-        // Binomial: mean 10,000, standard deviation sqrt(1e6 * 0.01 * 0.99) = 99.5; five of them.
+        // Binomial: mean 10,000, standard deviation sqrt(1e6 * 0.01 * 0.99) = 99.5. The bound is
+        // five of them.
         assert!((count - 10_000.0).abs() < 5.0 * 99.5, "{count}");
     }
 

@@ -1,4 +1,4 @@
-//! Lanes, routes, timers, and the order in which things happen.
+//! Lanes, routes, timers, and the order of events.
 
 use crate::agenda::Agenda;
 use crate::lane::change::LaneChange;
@@ -14,14 +14,14 @@ use crate::timers::{ConnectionTimer, TimerId, Timers};
 use std::collections::BTreeMap;
 use tcplab_units::{Duration, Time};
 
-/// What the caller is told.
+/// Events reported to the caller.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<P> {
     /// A packet reached the end of its route.
     Delivered {
         /// The end of the route.
         to: EndpointId,
-        /// What arrived.
+        /// The packet.
         packet: P,
     },
     /// A packet has been transmitted or dropped by a lane that tells its sender
@@ -29,29 +29,28 @@ pub enum Event<P> {
     Left {
         /// The end of the route.
         to: EndpointId,
-        /// What has left.
+        /// The packet.
         packet: P,
     },
-    /// A timer of a connection ran out.
+    /// A timer of a connection expired.
     Connection(ConnectionTimer),
-    /// Another timer ran out.
+    /// Another timer expired.
     Timer(TimerId),
 }
 
-/// When a timer runs out among all that happens in the same nanosecond, as the kernel orders it.
+/// When a timer expires among the events of the same nanosecond, in the kernel's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Before anything else: as the last thing of the nanosecond before.
+    /// Before anything else, as the last event of the nanosecond before.
     First,
-    /// Before packets arrive: the kernel's own timers, whose softirqs are raised before those that
-    /// receive.
+    /// Before packets arrive: kernel timers, whose softirqs are raised before those that receive.
     BeforePackets,
-    /// When the kernel has nothing left to do: timers of applications.
+    /// Once the kernel is idle: timers of applications.
     Last,
 }
 
 impl Order {
-    /// Where it stands in the agenda, for this whole nanosecond.
+    /// The place of this order within the nanosecond, as an agenda time.
     fn at(self, time: Time) -> Time {
         match self {
             Self::First => Time::from_picos(time.as_picos().saturating_sub(1)),
@@ -61,16 +60,16 @@ impl Order {
     }
 }
 
-/// How many lanes, timers of connections, and other timers a network may have: fewer than this of
-/// each.
+/// The limit on the number of lanes, connection timers and other timers in a network: fewer than
+/// this of each.
 pub const MOST: usize = 1 << 30;
 
-/// A network of lanes with packets on them, and who looks at these.
+/// A network of lanes with packets in transit, and its observer.
 #[derive(Clone, Debug)]
 pub struct Network<P: Packet, O = ()> {
     now: Time,
     lanes: Vec<Lane<P>>,
-    /// Those with a queue behind the seam.
+    /// The managed lanes.
     managed: Vec<LaneId>,
     /// Media that stations share.
     media: Vec<Medium>,
@@ -79,20 +78,20 @@ pub struct Network<P: Packet, O = ()> {
     routes: Routes,
     connections: Timers,
     timers: Timers,
-    /// When each lane is due: its first packet arrives, or a queue behind the seam is to be looked at.
+    /// When each lane is due: its first packet arrives, or its managed queue is polled.
     agenda: Agenda,
     observer: O,
 }
 
 impl<P: Packet> Network<P> {
-    /// A network of these lanes, numbered in their order. `seed` is that of the run.
+    /// A network of these lanes, numbered in order. `seed` is the run's seed.
     pub fn new(lanes: impl IntoIterator<Item = LaneConfig>, seed: u64) -> Self {
         Self::observed(lanes, seed, ())
     }
 }
 
 impl<P: Packet, O: Observer<P>> Network<P, O> {
-    /// A network of these lanes, numbered in their order, with someone who looks at packets.
+    /// A network of these lanes, numbered in order, with an observer.
     pub fn observed(lanes: impl IntoIterator<Item = LaneConfig>, seed: u64, observer: O) -> Self {
         let mut media = Vec::new();
         let lanes = lanes.into_iter().map(|config| {
@@ -129,12 +128,12 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.routes.add(lanes, end)
     }
 
-    /// Tells whose packets take a route. Disciplines with many queues hash that.
+    /// Sets the flow whose packets take a route. Disciplines with many queues hash that flow.
     pub fn set_flow(&mut self, route: RouteId, flow: Flow) {
         self.routes.set_flow(route, flow);
     }
 
-    /// From now on a route ends there, also for the packets that are under way on it.
+    /// Changes the end of a route, also for packets in transit on it.
     pub fn redirect(&mut self, route: RouteId, end: EndpointId) {
         self.routes.redirect(route, end);
     }
@@ -153,14 +152,14 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         TimerId(timer)
     }
 
-    /// Arms a timer of a connection, or with `Time::NEVER` stops it. A time that has passed means now;
-    /// one between two nanoseconds the later of these. It runs out before packets arrive.
+    /// Arms a timer of a connection; `Time::NEVER` stops the timer. A past time means now, and a
+    /// time between two nanoseconds is rounded up. The timer expires before packets arrive.
     #[inline]
     pub fn set_connection_timer(&mut self, timer: ConnectionTimer, at: Time) {
         self.connections.set(timer.0, at.max(self.now).in_nanos());
     }
 
-    /// Arms a timer that belongs to no connection; times as for `set_connection_timer`.
+    /// Arms a timer that belongs to no connection; times are treated as by `set_connection_timer`.
     #[inline]
     pub fn set_timer(&mut self, timer: TimerId, at: Time, order: Order) {
         let at = order.at(at.max(self.now).in_nanos());
@@ -173,7 +172,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.forward(route.0, &packet);
     }
 
-    /// The same, of a packet that a queue of the sending host may hold.
+    /// The same for a packet that a queue of the sending host may hold back.
     #[cold]
     pub fn send_own(&mut self, route: RouteId, packet: P, departure: Departure) {
         let lane = self.routes.lane(route.0);
@@ -184,12 +183,12 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         }
     }
 
-    /// Moves packets until one arrives or a timer runs out, at `until` at the latest.
+    /// Moves packets until one arrives or a timer expires, up to `until`.
     ///
     /// Without an event, the clock stands at `until`.
     #[inline]
     pub fn next(&mut self, until: Time) -> Option<Event<P>> {
-        // Events come at whole nanoseconds, and timers some picoseconds behind these.
+        // Events come at whole nanoseconds, and timers some picoseconds after these.
         let event = self.next_by(Order::Last.at(until.floor_nanos()));
         if event.is_none() {
             self.now = until;
@@ -197,8 +196,8 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         event
     }
 
-    /// Moves packets until one arrives or a timer runs out before the whole nanosecond `until` begins, at
-    /// which the clock stands without an event.
+    /// Moves packets until one arrives or a timer expires before the whole nanosecond `until`
+    /// begins. Without an event, the clock stands at `until`.
     #[cold]
     pub fn next_before(&mut self, until: Time) -> Option<Event<P>> {
         let event = self.next_by(Order::First.at(until));
@@ -208,11 +207,11 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         event
     }
 
-    /// A lane becomes another one, before anything else happens in this nanosecond. `random` gives a
-    /// generator of a name.
+    /// Changes a lane's settings, before anything else happens in this nanosecond. `random` makes
+    /// the generator for a name.
     ///
     /// # Panics
-    /// It has a wire, and was not said to change ([`LaneConfig::may_change`]).
+    /// The lane has a wire and was not declared changeable ([`LaneConfig::may_change`]).
     pub fn change(&mut self, lane: LaneId, change: &LaneChange, random: impl Fn(&str) -> Random) {
         let mut teller =
             Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
@@ -227,13 +226,13 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.agenda.set(lane.0, state.next_look().unwrap_or(Time::NEVER));
     }
 
-    /// The next event of this nanosecond, timers of applications excepted.
+    /// The next event of this nanosecond, except timers of applications.
     #[cold]
     pub fn next_now(&mut self) -> Option<Event<P>> {
         self.next_by(self.now)
     }
 
-    /// Whether something may happen yet in this nanosecond, timers of applications excepted.
+    /// Whether an event may still happen in this nanosecond, except timers of applications.
     #[inline]
     pub fn may_have_more_now(&self) -> bool {
         let timer = self.connections.next_due().min(self.timers.next_due());
@@ -246,7 +245,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         loop {
             let (due, lane) = self.agenda.first();
             let timer = self.connections.next_due().min(self.timers.next_due());
-            // Timers run out before packets arrive, and those of connections before others.
+            // Timers expire before packets arrive, connection timers before others.
             if timer <= due {
                 if timer > last {
                     return None;
@@ -273,11 +272,11 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         }
     }
 
-    /// The turn of a timer has come.
+    /// Handles the turn of a timer.
     #[inline(never)]
     fn turn(&mut self, at: Time) -> Option<Event<P>> {
-        // Less what puts it behind packets of the same instant; what comes before all of them is seen at
-        // the end of the nanosecond before.
+        // Rounding removes the picoseconds that order timers within a nanosecond. A timer of
+        // `Order::First` is handled at the end of the nanosecond before.
         self.now = at.floor_nanos();
         if self.connections.next_due() == at {
             return self
@@ -288,8 +287,8 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.timers.turn(at).map(|timer| Event::Timer(TimerId(timer)))
     }
 
-    /// Another timer of a connection that runs out in this instant, before any other timer and before
-    /// any packet arrives.
+    /// Another connection timer that expires at this instant, before any other timer and before any
+    /// packet arrives.
     #[inline]
     pub fn also_due(&mut self) -> Option<ConnectionTimer> {
         while self.connections.next_due() == self.now {
@@ -300,8 +299,8 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         None
     }
 
-    /// A packet comes to a lane. Not inlined: all that runs for a packet hardly fits the cache of
-    /// instructions.
+    /// Puts a packet on a lane. Not inlined: the code of the packet path barely fits the
+    /// instruction cache.
     #[inline(never)]
     fn forward(&mut self, place: u32, packet: &P) {
         let (now, lane) = (self.now, self.routes.lane(place));
@@ -320,7 +319,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         }
     }
 
-    /// A packet is at the end of a lane: it leaves the network, or goes on.
+    /// A packet is at the end of a lane: it leaves the network, or continues on its route.
     #[expect(clippy::inline_always, reason = "every packet passes here, and for each lane")]
     #[inline(always)]
     fn arrive(&mut self, Transit { place, packet, .. }: &Transit<P>) -> Option<Event<P>> {
@@ -331,7 +330,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         None
     }
 
-    /// A packet comes to a lane whose queue is managed.
+    /// Puts a packet on a managed lane.
     #[inline(never)]
     fn enter_managed(&mut self, lane: u32, place: u32, packet: P, departure: Departure) {
         let mut teller =
@@ -343,7 +342,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         }
     }
 
-    /// A lane whose queue is managed is due; a packet may have arrived.
+    /// Handles a managed lane that is due; a packet may have arrived.
     #[inline(never)]
     fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
         let mut teller =
@@ -372,7 +371,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.observer.drop(Point { at, place, routes: &self.routes }, packet, reason);
     }
 
-    /// Tells the observer all that has happened until now.
+    /// Reports everything that has happened until now to the observer.
     pub fn settle(&mut self) {
         for &lane in &self.managed {
             let mut teller = Teller {
@@ -384,12 +383,12 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         }
     }
 
-    /// Who looks at packets.
+    /// The observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// How many packets are in queues and on wires.
+    /// The number of packets in queues and in transit.
     pub fn packets(&self) -> usize {
         self.lanes.iter().map(Lane::packets).sum()
     }
@@ -400,24 +399,24 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.now
     }
 
-    /// What a lane has done, and what is decided already of what it will do.
+    /// The counters of a lane, including outcomes that are decided ahead of time.
     pub fn counters(&self, lane: LaneId) -> LaneCounters {
         self.lanes[lane.0 as usize].counters()
     }
 
-    /// A lane as it is now.
+    /// The current state of a lane.
     pub fn state(&mut self, lane: LaneId) -> LaneState {
         let now = self.now;
         self.caught_up(lane).state(now)
     }
 
-    /// A lane as it is now; a new interval begins for the most that waits.
+    /// The current state of a lane; a new interval begins for the occupancy maxima.
     pub fn sample(&mut self, lane: LaneId) -> LaneState {
         let now = self.now;
         self.caught_up(lane).sample(now)
     }
 
-    /// Puts a queue of a test in place of a lane's own, before a packet comes.
+    /// Replaces a lane's queue with one of a test, before any packet comes.
     #[cfg(test)]
     pub(crate) fn set_queue(&mut self, lane: LaneId, queue: Box<dyn crate::queue::Queue<P>>) {
         self.lanes[lane.0 as usize].set_queue(queue);

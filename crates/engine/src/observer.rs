@@ -1,14 +1,14 @@
-//! Who looks at packets on their way: recorders, captures, tests.
+//! Observers of packets on their way: recorders, captures, tests.
 //!
-//! An observer is a type parameter of the network, all its methods are empty by default, and of packets
-//! that get through it is told at lanes alone whose configuration says so (`LaneConfig::observed`): a
-//! look that nobody takes costs nothing. What is dropped, wherever and for whatever reason, is told here
+//! An observer is a type parameter of the network, and all its methods are empty by default.
+//! Packets that pass are reported only by lanes configured for it (`LaneConfig::observed`), so
+//! unused observation costs nothing. Every drop, wherever and for whatever reason, is reported here
 //! and nowhere else.
 //!
-//! A time may lie ahead of the clock or behind it. With a drop-tail queue that nobody looks at, a loss on
-//! the wire is known when the packet enters the lane, and told then; another queue is caught up with no
-//! sooner than a packet comes to the lane or arrives at its end. After [`settle`] all that happened before
-//! the time of the network has been told.
+//! A reported time may lie ahead of the clock or behind it. On an unmanaged lane, a loss on the
+//! wire is known when the packet enters the lane, and reported then. A managed lane catches up only
+//! when a packet comes to it or arrives at its end. After [`settle`] everything before the time of
+//! the network has been reported.
 //!
 //! [`settle`]: crate::Network::settle
 
@@ -18,21 +18,21 @@ use tcplab_units::Time;
 /// Why a packet did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The queue had no room.
+    /// The queue was full.
     Full,
-    /// The discipline of the queue dropped it.
+    /// The queue discipline dropped the packet.
     Discipline,
-    /// Another queue took the place of the one in which it waited.
+    /// The queue in which the packet waited was replaced.
     Purged,
-    /// The address of the next station was not known, and enough packets waited for it.
+    /// The next station's address was unknown, and the limit of packets waiting for it was reached.
     Unresolved,
-    /// The wire lost it.
+    /// The wire lost the packet.
     Lost,
-    /// The wire damaged it, and its checksum says so.
+    /// The wire corrupted the packet, and its checksum failed.
     Corrupted,
 }
 
-/// Where and when something happens to a packet. What of it is not asked for is not looked up.
+/// Where and when something happens to a packet. Accessors look their answers up only when called.
 #[derive(Clone, Copy, Debug)]
 pub struct Point<'a> {
     /// When.
@@ -53,7 +53,7 @@ impl Point<'_> {
     }
 }
 
-/// Is told what happens to packets.
+/// Receives reports of what happens to packets.
 pub trait Observer<P> {
     /// A packet comes to a lane.
     #[inline]
@@ -63,12 +63,12 @@ pub trait Observer<P> {
     #[inline]
     fn leave(&mut self, _point: Point<'_>, _packet: &P) {}
 
-    /// A packet that leaves the queue, as is told next, was marked there.
+    /// The packet that leaves the queue, as reported next, was ECN-marked there.
     #[inline]
     fn mark(&mut self, _point: Point<'_>, _packet: &P) {}
 
-    /// A packet does not get further than this: it does so when it comes to the queue, in the queue, or,
-    /// lost on the wire, when its transmission begins, which is told before.
+    /// A packet is dropped: on arrival at the queue, in the queue, or on the wire when its
+    /// transmission begins. In the last case the departure is reported before.
     #[inline]
     fn drop(&mut self, _point: Point<'_>, _packet: &P, _reason: Reason) {}
 
@@ -77,5 +77,5 @@ pub trait Observer<P> {
     fn arrive(&mut self, _point: Point<'_>, _packet: &P) {}
 }
 
-/// Looks at nothing.
+/// Observes nothing.
 impl<P> Observer<P> for () {}

@@ -1,5 +1,5 @@
 //! A random generator for each element that needs one, seeded from the run's seed and the element's
-//! name, so that adding an element never changes what the others draw.
+//! name. Adding an element never changes the draws of the others.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -15,9 +15,10 @@ impl Random {
         Self(Pcg64Mcg::from_seed(Self::seed_of(seed, name)))
     }
 
-    /// What that generator starts from, for the kernel's side of a lane, which draws the same numbers.
+    /// The generator's initial state, for the kernel's side of a lane, which draws the same
+    /// numbers.
     pub fn seed_of(seed: u64, name: &str) -> [u8; 16] {
-        // FNV-1a tells names apart; the generator's own seeding mixes the bits.
+        // FNV-1a separates names; the generator's own seeding mixes the bits.
         let name = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -27,34 +28,34 @@ impl Random {
         bytes
     }
 
-    /// What an end of a flow begins with, on either backend: its initial sequence number, and the seed of
-    /// its congestion control. `sends`: it is the end that sends the data.
+    /// The initial sequence number of one end of a flow and the seed of its congestion control, on
+    /// either backend. `sends`: the end sends the data.
     pub fn of_end(seed: u64, sends: bool, flow: &str) -> (u32, u64) {
         let mut random =
             Self::new(seed, &format!("{} {flow}", if sends { "sender" } else { "receiver" }));
         (random.bits() as u32, random.bits())
     }
 
-    /// Any 64 bits.
+    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A whole number from 0 up to and including `most`.
+    /// A random whole number from 0 up to and including `most`.
     pub fn up_to(&mut self, most: u64) -> u64 {
         // Multiply and shift: a bias of at most most/2^64, far below anything a run can show.
         ((u128::from(self.bits()) * (u128::from(most) + 1)) >> 64) as u64
     }
 
-    /// An exponentially distributed time: -mean ln(u). In whole numbers, 40 bits behind the point, as
-    /// the kernel's side of a lane has no others.
+    /// An exponentially distributed time: -mean ln(u). Fixed point with 40 fractional bits, because
+    /// the kernel's side of a lane has no floating point.
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         /// ln(2) 2^40.
         const LN_2: u128 = 762_123_384_786;
         let value = self.bits() | 1;
         let zeros = value.leading_zeros();
         let mut value = value << zeros;
-        // log2 of the value over 2^63, shifted by 40: bit by bit, by squaring.
+        // log2 of the value over 2^63, with 40 fractional bits: bit by bit, by squaring.
         let mut log = 0_u64;
         for bit in (0..40).rev() {
             let product = u128::from(value) * u128::from(value);
@@ -71,7 +72,7 @@ impl Random {
         Duration::from_picos(((means * u128::from(mean.as_picos())) >> 40) as u64)
     }
 
-    /// A number between 0 and 1, and neither of them: the middle of one of 2^52 equal steps.
+    /// A random number strictly between 0 and 1: the middle of one of 2^52 equal steps.
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
@@ -128,7 +129,7 @@ mod tests {
         let mut random = Random::new(1, "test");
         let drawn: Vec<f64> = (0..100_000).map(|_| random.unit()).collect();
         assert!(drawn.iter().all(|&value| 0.0 < value && value < 1.0));
-        // Standard deviation of the mean: sqrt(1/12 / 1e5) = 0.00091; five of them.
+        // Standard deviation of the mean: sqrt(1/12 / 1e5) = 0.00091. The bound is five of them.
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
         assert!((mean - 0.5).abs() < 0.0046, "{mean}");
     }

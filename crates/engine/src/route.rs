@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaneId(pub u32);
 
-/// Where a route ends: a number whose meaning is the caller's.
+/// The end of a route: a number whose meaning is the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointId(pub u32);
 
@@ -12,28 +12,30 @@ pub struct EndpointId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteId(pub(crate) u32);
 
-/// Whose packets take a route: what disciplines with many queues tell flows apart by.
+/// The flow on a route, by which disciplines with many queues tell packets apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// Equal for the packets of one direction of a connection, and for no others. It is hashed.
+    /// Equal for the packets of one direction of a connection, and for no others. Disciplines hash
+    /// it.
     pub key: u64,
-    /// The number of the host that the packets come from.
+    /// The number of the source host.
     pub from: u32,
-    /// The number of the host that they go to.
+    /// The number of the destination host.
     pub to: u32,
 }
 
-/// One step of a route: the number of a lane, or with the top bit set that of an endpoint.
+/// One step of a route: the number of a lane, or with the top bit set the number of an endpoint.
 #[derive(Clone, Copy, Debug)]
 struct Hop(u32);
 
 const TOP: u32 = 1 << 31;
 
-/// All routes, one behind the other. A packet carries its place in here.
+/// All routes, one behind the other. A packet carries its index in here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     hops: Vec<Hop>,
-    /// Flows that were told, and for each hop the number of its route's; `UNTOLD`, or no entry, without one.
+    /// The flows that were set, and for each hop the number of its route's flow; `UNTOLD`, or no
+    /// entry, without one.
     flows: Vec<Flow>,
     flow_of_hop: Vec<u32>,
 }
@@ -53,7 +55,7 @@ impl Routes {
         self.hops[last] = Hop(end.0 | TOP);
     }
 
-    /// From now on packets on this route are of that flow.
+    /// Sets the flow of packets on this route from now on.
     pub fn set_flow(&mut self, route: RouteId, flow: Flow) {
         let (start, last) = (route.0 as usize, self.last(route.0));
         if self.flow_of_hop.len() <= last {
@@ -68,8 +70,8 @@ impl Routes {
         self.flows.push(flow);
     }
 
-    /// Whose packets take the route that goes through a place. The number of a route's end is a key where
-    /// each connection has routes of its own.
+    /// The flow on the route that goes through a place. Where each connection has its own routes,
+    /// the number of the route's end is the key.
     #[inline]
     pub fn flow(&self, place: u32) -> Flow {
         let told = self.flow_of_hop.get(place as usize);
@@ -77,20 +79,20 @@ impl Routes {
         told.copied().unwrap_or_else(|| Flow { key: self.end(place).0.into(), ..Flow::default() })
     }
 
-    /// The lane at a place where a packet is, or comes to.
+    /// The lane at a place.
     #[inline]
     pub fn lane(&self, place: u32) -> u32 {
         self.hops[place as usize].0
     }
 
-    /// Where the route ends, if it does so behind this place.
+    /// The end of the route, if the route ends behind this place.
     #[inline]
     pub fn ends_behind(&self, place: u32) -> Option<EndpointId> {
         let Hop(next) = self.hops[place as usize + 1];
         (next & TOP != 0).then_some(EndpointId(next & !TOP))
     }
 
-    /// Where the route that goes through a place ends.
+    /// The end of the route that goes through a place.
     pub fn end(&self, place: u32) -> EndpointId {
         EndpointId(self.hops[self.last(place)].0 & !TOP)
     }

@@ -1,14 +1,14 @@
 //! Timers that cost nothing when re-armed.
 //!
-//! A TCP sender moves its retransmission timer on every ACK and hardly ever lets it run out. Moving
-//! a timer later only notes the new deadline; on the agenda its turn stays when it was and, when that
-//! comes, is put off to the deadline then in force.
+//! A TCP sender moves its retransmission timer on every ACK and hardly ever lets it expire. Moving
+//! a timer later only notes the new deadline. Its turn on the agenda stays, and when the turn
+//! comes, it is put off to the deadline then in force.
 
 use crate::agenda::Agenda;
 use tcplab_units::Time;
 
-/// A timer of a connection. At the same picosecond it runs out before all other timers and before packets
-/// arrive, whenever it was added.
+/// A timer of a connection. At the same picosecond it expires before all other timers and before
+/// packets arrive, whenever it was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionTimer(pub(crate) u32);
 
@@ -20,7 +20,7 @@ impl ConnectionTimer {
     }
 }
 
-/// A timer that belongs to no connection: of an application, or of a recorder.
+/// A timer that belongs to no connection: one of an application or a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimerId(pub(crate) u32);
 
@@ -34,9 +34,9 @@ impl TimerId {
 
 #[derive(Clone, Copy, Debug)]
 struct Timer {
-    /// When it is to fire.
+    /// When the timer is to expire.
     deadline: Time,
-    /// When its turn comes on the agenda, which is no later.
+    /// When its turn comes on the agenda, no later than the deadline.
     entered: Time,
 }
 
@@ -48,13 +48,13 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// The index of a new timer, not armed.
+    /// Adds a timer, not armed, and returns its index.
     pub fn add(&mut self) -> u32 {
         self.timers.push(Timer { deadline: Time::NEVER, entered: Time::NEVER });
         self.agenda.add()
     }
 
-    /// Arms a timer, or with `Time::NEVER` stops it.
+    /// Arms a timer; `Time::NEVER` stops it.
     #[inline]
     pub fn set(&mut self, index: u32, deadline: Time) {
         let timer = &mut self.timers[index as usize];
@@ -71,7 +71,7 @@ impl Timers {
         self.agenda.first().0
     }
 
-    /// The next turn has come: the timer, if it fires.
+    /// Handles the next turn, which has come. Returns the timer if it expires.
     #[inline(never)]
     pub fn turn(&mut self, now: Time) -> Option<u32> {
         let (_, index) = self.agenda.first();
@@ -90,7 +90,7 @@ impl Timers {
 mod tests {
     use super::*;
 
-    /// Sets one timer as told, in picoseconds, and lists when it fires.
+    /// Sets one timer at these times, in picoseconds, and lists when it expires.
     fn fires(sets: &[(u64, u64)]) -> Vec<u64> {
         let mut timers = Timers::default();
         let index = timers.add();

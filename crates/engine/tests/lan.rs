@@ -1,4 +1,5 @@
-//! Stations of a shared medium: when they send, how long they back off, and how they find each other.
+//! Stations of a shared medium: when they send, how long they back off, and how they resolve
+//! addresses.
 
 use std::collections::BTreeSet;
 use tcplab_engine::{
@@ -7,7 +8,7 @@ use tcplab_engine::{
 };
 use tcplab_units::{Duration, Rate, Time};
 
-/// 1500 bytes, or 1518 with header and checksum: 12.144 us at 1 Gbit/s.
+/// A packet of 1500 bytes, or 1518 with header and checksum: 12.144 us at 1 Gbit/s.
 #[derive(Clone, Copy, Debug)]
 struct Parcel(u32);
 
@@ -20,7 +21,7 @@ impl Packet for Parcel {
     }
 }
 
-/// Who leaves when in nanoseconds, and what is dropped.
+/// Departures in nanoseconds with packet numbers, and drops.
 #[derive(Default)]
 struct Seen {
     left: Vec<(u64, u32)>,
@@ -39,7 +40,7 @@ impl Observer<Parcel> for Seen {
     }
 }
 
-/// Two directions of the link of each station, to the medium and from it.
+/// Both directions of each station's link, to the medium and from it.
 fn lan(stations: u32, arp: Option<&ArpConfig>) -> Vec<LaneConfig> {
     let lane = |name: String, bits_per_second, station| LaneConfig {
         name,
@@ -69,12 +70,12 @@ fn lan(stations: u32, arp: Option<&ArpConfig>) -> Vec<LaneConfig> {
     (0..stations).flat_map(both).collect()
 }
 
-/// A way from one station to another.
+/// A route from one station to another.
 fn way(network: &mut Network<Parcel, Seen>, from: u32, to: u32) -> RouteId {
     network.add_route(&[LaneId(2 * from), LaneId(2 * to + 1)], EndpointId(to))
 }
 
-/// What arrives, in nanoseconds, in so many milliseconds.
+/// Arrivals in nanoseconds, within so many milliseconds.
 fn arrivals(network: &mut Network<Parcel, Seen>, millis: u64) -> Vec<(u64, u32)> {
     let mut seen = Vec::new();
     while let Some(event) = network.next(Time::ZERO + Duration::from_millis(millis)) {
@@ -92,12 +93,12 @@ fn a_station_waits_for_its_own_frame_and_its_back_off() {
         let route = way(&mut network, 0, 1);
         (0..3).for_each(|number| network.send(route, Parcel(number)));
         let times: Vec<_> = arrivals(&mut network, 1).into_iter().map(|seen| seen.0).collect();
-        // The frame, and 2 us.
+        // The frame time, and 2 us of propagation.
         assert_eq!(times[0], 12_144 + 2_000);
         gaps.extend(times.windows(2).map(|pair| pair[1] - pair[0]));
     }
-    // It looks 0.096 us after its frame, which is on the way for 2 us; after one slot, which is too early
-    // as well; and after one or two more.
+    // The station senses the medium 0.096 us after its own frame, which is in transit for 2 us;
+    // then after one slot, which is too early as well; and then after one or two more.
     assert_eq!(gaps.into_iter().collect::<Vec<_>>(), [14_240, 15_240]);
 }
 
@@ -112,15 +113,15 @@ fn one_frame_at_a_time_is_on_the_medium() {
     network.settle();
     let left = &network.observer().left;
     assert_eq!((arrived.len(), left.len()), (600, 600));
-    // Each begins later than the one before has arrived, 14.144 us after its beginning.
+    // Each frame begins after the one before has arrived, 14.144 us after its beginning.
     assert!(left.windows(2).all(|pair| pair[1].0 > pair[0].0 + 14_144));
     assert!(left.iter().zip(&arrived).all(|(left, arrived)| arrived.0 == left.0 + 14_144));
 }
 
 #[test]
 fn back_off_grows_to_ten_doublings() {
-    // One station sends all the time; the other's attempts find the medium busy but in the moments
-    // between two frames, in which one attempt may fall.
+    // One station sends all the time. The other's attempts find the medium busy except between two
+    // frames, where an attempt may succeed.
     let mut waits = Vec::new();
     for seed in 0..200 {
         let mut network = Network::observed(lan(2, None), seed, Seen::default());
@@ -133,7 +134,8 @@ fn back_off_grows_to_ten_doublings() {
         waits.push(left.unwrap().0);
     }
     waits.sort_unstable();
-    // Ten attempts take 2^11 / 2 slots on average, and each succeeds with a chance of a few percent.
+    // Ten attempts take 2^11 / 2 slots on average, and each succeeds with a chance of a few
+    // percent.
     assert!(waits[0] < 20_000 && *waits.last().unwrap() > 1_000_000, "{waits:?}");
 }
 
@@ -152,8 +154,8 @@ fn packets_wait_for_an_address_and_few_do() {
     let state = network.state(LaneId(0));
     assert_eq!((state.counters.dropped_packets, state.queue_packets), (7, 0));
     let arrived = arrivals(&mut network, 8);
-    // A message of 28 bytes is 46 with header and checksum: 0.368 us, and 2 us on the way. Whoever answers
-    // finds the medium busy and waits for a slot first: twice.
+    // A message of 28 bytes is 46 with header and checksum: 0.368 us, and 2 us of propagation. The
+    // answering station finds the medium busy and waits for a slot first: twice.
     let known = 7_000_000 + 2 * (368 + 2_000) + 1_000;
     assert_eq!(arrived[0], (known + 1_000 + 12_144 + 2_000, 0));
     assert_eq!(arrived.iter().map(|seen| seen.1).collect::<Vec<_>>(), [0, 1, 2]);
@@ -179,7 +181,7 @@ fn who_is_asked_learns_or_asks_in_turn() {
         assert!((2_000_000..2_030_000).contains(&asked), "{asked}");
         network.send(back, Parcel(1));
         let [(answered, 1)] = arrivals(&mut network, 10)[..] else { panic!() };
-        // With messages before it: both, and a back-off after each.
+        // The messages before it: both of them, and a back-off after each.
         let frames = if learns { 14_144 } else { 14_144 + 2 * 2_368 + 2 * 1_000 };
         assert_eq!(answered, sent_at + waits + frames);
     }

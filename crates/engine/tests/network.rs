@@ -1,4 +1,4 @@
-//! Packets over lanes: when they arrive, which are dropped, and in what order things happen.
+//! Packets over lanes: arrivals, drops, and the order of events.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use tcplab_engine::{
@@ -44,7 +44,7 @@ fn world(lanes: Vec<LaneConfig>) -> (Network<Parcel>, RouteId) {
     (network, route)
 }
 
-/// What arrives until `until`, as (microseconds, number).
+/// Arrivals until `until`, as (microseconds, number).
 fn arrivals(network: &mut Network<Parcel>, until: &str) -> Vec<(u64, u32)> {
     let until = Time::ZERO + until.parse().unwrap();
     let mut seen = Vec::new();
@@ -67,7 +67,7 @@ fn nothing_happens_after_the_end() {
     assert!(matches!(network.next(Time::from_picos(62_000)), Some(Event::Timer(_))));
 }
 
-/// Packets and bytes that wait on the first lane.
+/// Packets and bytes in the queue of the first lane.
 fn queued(network: &mut Network<Parcel>) -> (u64, u64) {
     let state = network.state(LaneId(0));
     (state.queue_packets, state.queue_bytes)
@@ -95,7 +95,7 @@ fn a_queue_of_n_packets_holds_n_besides_the_one_in_transmission() {
     }
     assert_eq!(queued(&mut network), (3, 4500));
     assert_eq!(network.counters(LaneId(0)).dropped_packets, 2);
-    // One packet is 1 ms: the last accepted has waited for the three before it.
+    // A packet takes 1 ms: the last one accepted has waited for the three before it.
     assert_eq!(arrivals(&mut network, "1 s"), [(1_000, 1), (2_000, 2), (3_000, 3), (4_000, 4)]);
 }
 
@@ -146,7 +146,7 @@ fn jitter_delays_and_keeps_the_order() {
     }
     let seen = arrivals(&mut network, "1 s");
     assert!(seen.iter().map(|seen| seen.1).eq(0..500));
-    // 500 packets of 12 us leave within 6 ms; then at most 1 ms + 5 ms on the way.
+    // 500 packets of 12 us leave within 6 ms; then at most 1 ms + 5 ms of delay.
     assert!(seen[0].0 >= 1_012 && seen[499].0 <= 12_000);
     assert!(seen[499].0 > 7_000, "the slowest of 500 was delayed: {:?}", seen[499]);
 }
@@ -181,7 +181,7 @@ fn packets_and_timers_come_in_the_order_of_time() {
 fn timers_of_connections_come_first_however_late_they_were_added() {
     let (mut network, route) =
         world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10))]);
-    // A packet of 1500 bytes takes 1 ms, in which all timers run out.
+    // A packet of 1500 bytes takes 1 ms, and all timers expire meanwhile.
     network.send(route, Parcel { number: 1, bytes: 1500 });
     let due = Time::ZERO + Duration::from_millis(1);
     let (application, recorder) = (network.add_timer(), network.add_timer());
@@ -218,7 +218,7 @@ fn a_redirected_route_ends_elsewhere_for_packets_under_way() {
     for route in [route, other] {
         network.send(route, Parcel { number: 1, bytes: 1500 });
     }
-    // Both are on the first lane.
+    // Both packets are on the first lane.
     assert!(network.next(Time::ZERO + Duration::from_millis(3)).is_none());
     network.redirect(route, EndpointId(3));
     let mut ends = Vec::new();
@@ -239,7 +239,7 @@ impl<P> Observer<P> for Reasons {
     }
 }
 
-/// What arrives of a burst every 10 ms, and how many are dropped, over a lane with this discipline.
+/// Arrivals of a burst every 10 ms over a lane with this discipline, and the number of drops.
 fn bursts(
     discipline: Option<Discipline>,
     loss: Option<Loss>,
@@ -298,7 +298,7 @@ fn a_discipline_that_never_signals_is_drop_tail() {
     }
 }
 
-/// A packet that can be marked.
+/// A packet that may be ECN-capable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Letter {
     can_be: bool,
@@ -337,8 +337,8 @@ fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
     config.discipline = Some(Discipline::Red { config: red, ecn: true });
     let mut network = Network::observed([config], 1, Reasons::default());
     let route = network.add_route(&[LaneId(0)], EndpointId(0));
-    // One is transmitted and three find less than 4500 bytes. The next three find that or more; there is
-    // no room for the eighth.
+    // One packet is transmitted and three find less than 4500 bytes. The next three find at least
+    // that; the queue is full for the eighth.
     for can_be in [true, true, true, true, true, false, true, true, true] {
         network.send(route, Letter { can_be, is: false });
     }
@@ -359,7 +359,8 @@ fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
 
 #[test]
 fn a_sender_hears_when_each_packet_has_left() {
-    // A millisecond each: two have room, the third is dropped at once, and one that is lost leaves as well.
+    // A millisecond each: two packets fit, the third is dropped at once, and one that is lost
+    // leaves as well.
     let mut config = lane("a>b", "12 Mbit/s", "5 ms", QueueLimit::Packets(1));
     config.tells_sender = true;
     config.wire.loss = Some(Loss::Listed { packets: vec![2] });

@@ -30,7 +30,7 @@ impl Packet for Parcel {
     }
 }
 
-/// Everything, as (microseconds, packet, what happened, lane).
+/// Everything seen, as (microseconds, packet, event, lane).
 #[derive(Default)]
 struct Seen(Vec<(u64, u64, String, u32)>);
 
@@ -75,7 +75,7 @@ fn lane(name: &str, discipline: Option<Discipline>, loss: Option<Loss>) -> LaneC
     }
 }
 
-/// What is seen of so many packets that are sent at once over these lanes, in the order of time.
+/// Everything seen of so many packets sent at once over these lanes, in order of time.
 fn seen(lanes: Vec<LaneConfig>, packets: u64) -> Vec<(u64, u64, String, u32)> {
     let route: Vec<_> = (0..lanes.len() as u32).map(LaneId).collect();
     let mut network = Network::observed(lanes, 1, Seen::default());
@@ -90,7 +90,7 @@ fn seen(lanes: Vec<LaneConfig>, packets: u64) -> Vec<(u64, u64, String, u32)> {
     seen
 }
 
-/// Signals nothing here: the queue is never empty for long, and never waits for long.
+/// Never signals here: sojourn times stay short.
 fn codel() -> Discipline {
     let (target, interval) = (Duration::from_secs(1), Duration::from_secs(1));
     Discipline::CoDel(CoDelConfig { target, interval, mtu: 1500, ecn: false })
@@ -103,13 +103,13 @@ fn every_queue_tells_the_same_with_the_same_times() {
         (0, 1, "leaves", 0),
         (0, 2, "enters", 0),
         (0, 3, "enters", 0),
-        // One is transmitted, and two wait.
+        // One packet is transmitted, and two wait.
         (0, 4, "enters", 0),
         (0, 4, "Full", 0),
         (1_000, 2, "leaves", 0),
         (1_000, 2, "Lost", 0),
         (2_000, 3, "leaves", 0),
-        // A millisecond for the packet and ten for the way.
+        // A millisecond of transmission and ten of propagation.
         (11_000, 1, "arrives", 0),
         (11_000, 1, "enters", 1),
         (11_000, 1, "leaves", 1),
@@ -123,7 +123,7 @@ fn every_queue_tells_the_same_with_the_same_times() {
         let first = lane("a>b", discipline.clone(), Some(Loss::Listed { packets: vec![2] }));
         let mut seen = seen(vec![first, lane("b>c", discipline, None)], 4);
         let mut expected = expected.map(|(at, packet, what, lane)| (at, packet, what.into(), lane));
-        // What happens in the same nanosecond is told in an order of the lane's own.
+        // Events of the same nanosecond are reported in an order of the lane's own.
         seen.sort();
         expected.sort();
         assert_eq!(seen, expected);
@@ -132,7 +132,7 @@ fn every_queue_tells_the_same_with_the_same_times() {
 
 #[test]
 fn a_mark_is_told_when_the_packet_leaves() {
-    // A step at one packet: the third finds one waiting.
+    // A step at one packet: the third packet finds one waiting.
     let (min, packet_time) = (1500, Duration::from_millis(1));
     let config = RedConfig {
         min,

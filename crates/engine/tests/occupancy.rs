@@ -1,4 +1,4 @@
-//! What waited in a queue between two looks at it.
+//! Queue occupancy between two samples.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn observed(
     (network, route)
 }
 
-/// RED that never drops by itself: it manages the queue as drop-tail does.
+/// RED that never drops by itself: a managed queue that behaves as drop-tail does.
 fn idle_red() -> Discipline {
     let (min, max) = (1 << 40, 1 << 41);
     let packet_time = Duration::from_millis(1);
@@ -77,7 +77,7 @@ fn sample(network: &mut Network<Parcel>, millis: u64) -> LaneState {
     network.sample(LANE)
 }
 
-/// Packets that entered are somewhere.
+/// Packets are conserved: those that entered are accounted for.
 fn is_conserved(state: &LaneState) -> bool {
     let counters = state.counters;
     let gone = counters.arrived_packets + counters.dropped_packets + counters.lost_packets;
@@ -91,13 +91,13 @@ fn a_burst_between_two_samples_is_seen() {
         for _ in 0..5 {
             network.send(route, Parcel(1500));
         }
-        // The first leaves at once. The others wait 1, 2, 3 and 4 ms: 10 ms together.
+        // The first packet leaves at once. The others wait 1, 2, 3 and 4 ms: 10 ms together.
         let state = sample(&mut network, 20);
         let seen = state.occupancy;
         assert_eq!((state.queue_packets, seen.max_packets, seen.max_bytes), (0, 4, 6000));
         assert_eq!(seen.packet_ps, 10 * MILLISECOND);
         assert_eq!(seen.byte_ps, 15_000 * MILLISECOND);
-        // Nothing more has waited after that.
+        // The queue has been empty after that.
         let later = sample(&mut network, 40).occupancy;
         assert_eq!((later.max_packets, later.packet_ps), (0, 10 * MILLISECOND));
     }
@@ -110,7 +110,7 @@ fn what_waits_over_the_border_counts_on_both_sides() {
         for _ in 0..5 {
             network.send(route, Parcel(1500));
         }
-        // Until 2 ms 1, 2, 2 and 2 ms have been waited, and two packets remain.
+        // By 2 ms the packets have waited for 1, 2, 2 and 2 ms, and two remain.
         let state = sample(&mut network, 2);
         assert_eq!((state.queue_packets, state.transit_packets), (2, 3));
         assert_eq!(state.occupancy.packet_ps, 7 * MILLISECOND);
@@ -128,7 +128,7 @@ fn a_packet_is_lost_when_it_enters_the_wire() {
         for _ in 0..5 {
             network.send(route, Parcel(1500));
         }
-        // The third begins transmission at 2 ms.
+        // The transmission of the third packet begins at 2 ms.
         for (millis, lost) in [(1, 0), (2, 1), (20, 1)] {
             let state = sample(&mut network, millis);
             assert_eq!(state.counters.lost_packets, lost, "at {millis} ms");
@@ -164,12 +164,12 @@ proptest! {
                 states.push(sample(&mut network, 1_000));
                 states
             });
-        // To look changes nothing.
+        // Sampling changes nothing.
         prop_assert_eq!(&looked_at, &drop_tail);
         for state in drop_tail.iter().chain(&managed) {
             prop_assert!(is_conserved(state), "{:?}", state);
         }
-        // A drop-tail queue counts as sent what it has accepted.
+        // A drop-tail queue counts accepted packets as sent.
         for state in drop_tail.iter_mut().chain(&mut managed) {
             state.counters.sent_packets = 0;
             state.counters.sent_bytes = 0;

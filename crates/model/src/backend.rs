@@ -1,4 +1,5 @@
-//! What a backend tells the model, and what it is told while it runs a plan.
+//! The interface between the model and a backend: what a backend declares, and how the model
+//! watches a run.
 
 use crate::memory::Held;
 use crate::mistake::Mistake;
@@ -8,18 +9,18 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tcplab_units::Time;
 
-/// What is to run the plans.
+/// The backend that is to run the plans.
 #[derive(Clone, Copy)]
 pub struct Backend<'a> {
     /// Its name: `sim`.
     pub name: &'a str,
-    /// Whose behaviour its transport has where an experiment names no profile.
+    /// The transport profile of experiments that name none.
     pub profile: Profile,
-    /// The version of what runs this plan: a new one gives the run a new id.
+    /// The version of the code that runs this plan. A new version gives the run a new id.
     pub version: &'a (dyn Fn(&Plan) -> String + Sync),
-    /// What it cannot run of a plan, each with its place: the plan's own `place` and a key, like
-    /// `flows[0].stack.rack`, which is then traced to where it was written. Asked once for each
-    /// variant, not for its repetitions.
+    /// The features of a plan that the backend cannot run, each with its place: the plan's own
+    /// `place` and a key, like `flows[0].stack.rack`, which the model traces to where it was
+    /// written. Called once for each variant, not for its repetitions.
     pub unsupported: &'a (dyn Fn(&Plan) -> Vec<Mistake> + Sync),
 }
 
@@ -27,7 +28,7 @@ pub struct Backend<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
-/// How far a run is, and whether it is to stop. Shared between threads.
+/// The progress of a run, and whether it is to stop. Shared between threads.
 #[derive(Debug, Default)]
 pub struct Watch {
     reached: AtomicU64,
@@ -37,15 +38,15 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// One that stops the run when it holds more than so many bytes.
+    /// A watch that stops the run when it holds more than so many bytes.
     pub fn with_memory(limit: Option<u64>) -> Self {
         Self { limit, ..Self::default() }
     }
 
-    /// Notes what the run holds in memory; fails if it is too much.
+    /// Records the memory that the run holds, and fails if that is too much.
     ///
     /// # Errors
-    /// The run holds more, and [`Watch::exceeded`] says so.
+    /// The run exceeds the limit; [`Watch::exceeded`] then has both numbers.
     pub fn hold(&self, held: Held) -> Result<(), Stopped> {
         if self.limit.is_none_or(|limit| held.total() <= limit) {
             return Ok(());
@@ -54,7 +55,7 @@ impl Watch {
         Err(Stopped)
     }
 
-    /// The limit to the run's memory and what it held, if that was more.
+    /// The memory limit and the memory that the run held, if the limit was exceeded.
     pub fn exceeded(&self) -> Option<(u64, Held)> {
         Some((self.limit?, *self.exceeded.get()?))
     }
@@ -69,7 +70,7 @@ impl Watch {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Notes how far the run is; fails if it is to stop.
+    /// Records the progress of the run, and fails if the run is to stop.
     ///
     /// # Errors
     /// [`Watch::stop`] was called.

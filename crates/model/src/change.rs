@@ -1,5 +1,5 @@
-//! Differences between an experiment and the same one with some other settings, as far as these can change
-//! while a run goes on.
+//! Differences between an experiment and the same one with other settings, as far as these can
+//! change during a run.
 
 use crate::plan::{FlowPlan, LanePlan, Plan, QueuePlan, TcpPlan, Transport};
 use crate::resolve::Resolved;
@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcplab_units::{Duration, Rate};
 
-/// The changes of a run, at one time.
+/// The changes of a run, all at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangePlan {
-    /// When, in whole nanoseconds: before all else that happens then.
+    /// The time of the change, in whole nanoseconds: before anything else at that time.
     pub at: Duration,
     /// Congestion controls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cc: Vec<CcChange>,
-    /// Lanes, in their order.
+    /// Changed lanes, in order of their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LaneChange>,
 }
@@ -27,31 +27,31 @@ pub struct ChangePlan {
 /// Ends of flows that get another congestion control.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CcChange {
-    /// The new one.
+    /// The new congestion control.
     #[serde(deserialize_with = "stored::congestion_control")]
     pub cc: CongestionControl,
     /// Of flow n, 2n is `from` and 2n + 1 is `to`.
     pub ends: Vec<usize>,
 }
 
-/// A lane that becomes another one; what is not there stays.
+/// The changes of a lane. A setting that is `None` stays as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaneChange {
-    /// Its number.
+    /// The lane's number.
     pub lane: usize,
-    /// How fast bits leave.
+    /// The rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How long a bit travels.
+    /// The propagation delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// The queue in front of it.
+    /// The queue in front of the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueuePlan>,
 }
 
 impl Plan {
-    /// The run as it goes on after its change, if it has one.
+    /// The plan as it is after its change, if it has one.
     pub fn after_change(&self) -> Option<Self> {
         let change = self.change.as_ref()?;
         let mut lanes = self.lanes.to_vec();
@@ -73,7 +73,7 @@ impl Plan {
                 let before = Arc::clone(stack);
                 let after = known.entry(Arc::as_ptr(&before)).or_insert_with(|| {
                     let after = StackPlan { cc: cc.clone(), ..(*before).clone() };
-                    // The key is an address for as long as something lives there.
+                    // The key is an address, valid only while the stack is kept alive here.
                     (Arc::new(after), Arc::clone(&before))
                 });
                 *stack = Arc::clone(&after.0);
@@ -83,8 +83,8 @@ impl Plan {
         Some(Self { lanes: lanes.into(), flows, change: None, ..self.clone() })
     }
 
-    /// The same, with the changes of rates and delays as steps of the lanes themselves: for those who ask
-    /// what a lane can do in all the run.
+    /// The plan with its changes of rates and delays as steps of the lanes themselves, for callers
+    /// that need the range of a lane over the whole run.
     pub fn with_steps(&self) -> Cow<'_, Self> {
         let Some(change) = self.change.as_ref().filter(|change| !change.lanes.is_empty()) else {
             return Cow::Borrowed(self);
@@ -102,17 +102,17 @@ impl Plan {
         Cow::Owned(Self { lanes: lanes.into(), ..self.clone() })
     }
 
-    /// What this lane becomes, if it changes.
+    /// The changes of this lane, if it has any.
     pub fn change_of(&self, lane: usize) -> Option<&LaneChange> {
         self.change.as_ref()?.lanes.iter().find(|change| change.lane == lane)
     }
 }
 
 impl ChangePlan {
-    /// What leads from one plan to the other at this time.
+    /// The changes from one plan to the other at this time.
     ///
     /// # Errors
-    /// Something differs that stays as it is while a run goes on: what.
+    /// The plans differ in a setting that cannot change during a run. The error names the setting.
     pub(crate) fn between(
         before: &Resolved,
         after: &Resolved,
@@ -162,13 +162,13 @@ impl ChangePlan {
     }
 }
 
-/// Which entry of the experiment's flows it comes from: `flows[1]`.
+/// The entry of the experiment's flows from which a flow comes: `flows[1]`.
 fn flow_entry(flow: &FlowPlan) -> usize {
     let inside = flow.place.strip_prefix("flows[").and_then(|rest| rest.strip_suffix(']'));
     inside.and_then(|index| index.parse().ok()).unwrap_or_default()
 }
 
-/// Whether a lane can become another one.
+/// Checks that a lane can change into another one.
 fn check_lane(
     was: &LanePlan,
     is: &LanePlan,
@@ -222,7 +222,7 @@ impl Stacks {
     ) -> Result<[Option<CongestionControl>; 2], String> {
         let refused = || format!("something else of the flow `{}`", was.name);
         let like = FlowPlan {
-            // Loads are of the link as it was at first.
+            // Loads refer to the link's original rate.
             traffic: Arc::clone(if is_as_written { &is.traffic } else { &was.traffic }),
             transport: is.transport.clone(),
             base_rtt: is.base_rtt,

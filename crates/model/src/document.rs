@@ -1,4 +1,4 @@
-//! An experiment as it was written, and the way from there to plans.
+//! An experiment as written, and its translation into plans.
 
 use crate::backend::Backend;
 use crate::change::ChangePlan;
@@ -20,24 +20,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tcplab_units::Duration;
 
-/// After so many mistakes, more would not help.
+/// After this many mistakes, more do not help.
 const ENOUGH: usize = 100;
 
-/// Nodes, lanes and flows of all variants together; more would not fit into memory.
+/// The most nodes, lanes and flows of all variants together; more do not fit into memory.
 const MOST_PARTS: usize = 5_000_000;
 
-/// An experiment as it was written: a tree of values that may or may not make sense.
+/// An experiment as written: a tree of values that has not been checked.
 #[derive(Clone, Debug)]
 pub struct Document {
     tree: Value,
     lines: Lines,
-    /// Where the files are that it names: beside its own.
+    /// The folder of files that the experiment names: that of its own file.
     folder: PathBuf,
-    /// The places of values that `set` has given, which stand on no line.
+    /// The places of values given by `set`, which are on no line of the file.
     given: Vec<String>,
 }
 
-/// Reads an experiment written as TOML. Whether it makes sense, [`Document::plans`] says.
+/// Reads an experiment written as TOML. [`Document::plans`] checks it.
 ///
 /// # Errors
 /// The text is not TOML.
@@ -46,14 +46,14 @@ pub fn from_toml(text: &str) -> Result<Document, Mistakes> {
     Ok(Document { tree, lines, folder: PathBuf::new(), given: Vec::new() })
 }
 
-/// Reads an experiment written as JSON. Whether it makes sense, [`Document::plans`] says.
+/// Reads an experiment written as JSON. [`Document::plans`] checks it.
 ///
 /// # Errors
 /// The text is not JSON, or not a table.
 pub fn from_json(text: &str) -> Result<Document, Mistakes> {
     let tree: Value = serde_json::from_str(text).map_err(|error| {
         let (column, reason) = (error.column(), error.to_string());
-        // serde_json adds the place to its message; it is said already.
+        // serde_json appends the place to its message, which already has the line and column.
         let reason = reason.split(" at line ").next().unwrap_or_default().into();
         let problem = Problem::Syntax { format: "JSON", column, reason };
         Mistake { line: Some(error.line()), ..problem.at("") }
@@ -64,8 +64,8 @@ pub fn from_json(text: &str) -> Result<Document, Mistakes> {
     Ok(Document { tree, lines: Lines::default(), folder: PathBuf::new(), given: Vec::new() })
 }
 
-/// A value as a command line has it: TOML where it is, like `3`, `true` or `["1 ms", "2 ms"]`, else text,
-/// like `cubic`, `10 Mbit/s` or `1bdp`.
+/// A value from a command line: TOML if it parses, like `3`, `true` or `["1 ms", "2 ms"]`, else
+/// text, like `cubic`, `10 Mbit/s` or `1bdp`.
 pub fn value(text: &str) -> Value {
     let read = toml_tree::parse(&format!("value = {text}")).ok();
     let only = read.and_then(|(mut tree, _)| {
@@ -76,18 +76,18 @@ pub fn value(text: &str) -> Value {
 }
 
 impl Document {
-    /// The same, from a file in this folder: names of other files are relative to it, and not to the
-    /// current folder.
+    /// The same document, for a file in this folder: names of other files are relative to it, not
+    /// to the current folder.
     #[must_use]
     pub fn in_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), ..self }
     }
 
-    /// Gives a key another value, by its path as in a sweep: `flows[0].cc`, `flows.download.cc`, `flows.*.cc`
-    /// for all flows, or the name of a parameter. A sweep of the same key is taken out.
+    /// Sets a key to another value, by its path as in a sweep: `flows[0].cc`, `flows.download.cc`,
+    /// `flows.*.cc` for all flows, or the name of a parameter. A sweep of the same key is removed.
     ///
     /// # Errors
-    /// The path leads nowhere, or something else gives the key its values.
+    /// The path does not exist, or a `zip` or a variant sets the same key.
     pub fn set(&mut self, path: &str, value: &Value) -> Result<(), Mistakes> {
         let places = sweep::set(&mut self.tree, path, value);
         let places = places.map_err(|problem| Mistakes::from(problem.at(path)))?;
@@ -95,7 +95,7 @@ impl Document {
         Ok(())
     }
 
-    /// The experiment as JSON, with the content of files that it names in their place; nothing if it names
+    /// The experiment as JSON with the contents of the files that it names; `None` if it names
     /// none.
     pub fn contained(&self) -> Option<String> {
         let mut tree = self.tree.clone();
@@ -108,13 +108,13 @@ impl Document {
         self.tree.get("name").and_then(Value::as_str).unwrap_or("experiment")
     }
 
-    /// The experiment as it was written, as JSON.
+    /// The experiment as written, as JSON.
     pub fn to_json(&self) -> String {
         self.tree.to_string()
     }
 
-    /// Every run that the experiment asks for, with nothing left open: all variants, those with names
-    /// slowest, then what steps together, then the sweep, each with all its repetitions.
+    /// All runs of the experiment, fully resolved: named variants change slowest, then `zip`, then
+    /// the sweep, each with all its repetitions.
     ///
     /// # Errors
     /// All mistakes of all runs, each once.
@@ -157,24 +157,24 @@ fn too_many_runs(runs: u128, key: &str) -> Mistake {
     Problem::TooMany { what: "runs", number: runs, most: MOST_RUNS }.at(key)
 }
 
-/// The plans of one variant after the other.
+/// Makes the plans of one variant after the other.
 struct Planning<'a, 'b> {
-    /// What all variants have in common.
+    /// The settings that all variants share.
     base: &'a Value,
     folder: &'a Path,
     backend: &'a Backend<'b>,
-    /// The key that makes the number of plans.
+    /// The key that decides the number of plans.
     key: &'static str,
     found: Found<'a>,
     plans: Vec<Plan>,
-    /// Nodes, lanes and flows of the plans.
+    /// Nodes, lanes and flows of the plans so far.
     parts: usize,
-    /// The parameters that stand anywhere.
+    /// The parameters that are used anywhere.
     used: BTreeSet<String>,
 }
 
 impl Planning<'_, '_> {
-    /// Adds all repetitions of a variant. Ends where there are too many plans or mistakes.
+    /// Adds all repetitions of a variant. Stops when there are too many plans or mistakes.
     fn variant(&mut self, chosen: &[&Choice]) -> ControlFlow<()> {
         let (mut tree, mut mistakes) = (self.base.clone(), Vec::new());
         let mut unset = Vec::new();
@@ -184,18 +184,18 @@ impl Planning<'_, '_> {
             }
         }
         let labels = labels(chosen, &tree);
-        // Changes are settings of the experiment before parameters have their values.
+        // Changes apply to the experiment before parameters have their values.
         let open = tree.get(CHANGE).filter(|change| !change.is_null()).map(|_| tree.clone());
         let filled = parameters::fill(&mut tree, &mut mistakes);
         self.used.extend(filled.used.iter().cloned());
-        // What has no value cannot be read.
+        // Parameters without a value cannot be read.
         let is_filled = mistakes.is_empty();
         let cause = Cause { chosen, filled: Some(&filled), labels: &labels };
         if is_filled {
             files::expand(&mut tree, self.folder, Parameters::AreFilled, &mut mistakes);
         }
         let experiment = is_filled.then(|| Experiment::read(&tree, &Place::Root, &mut mistakes));
-        // Of a key that nothing has, what was meant is said alone.
+        // For an unknown key, only the suggestion is reported.
         let is_unknown = |path: &str| {
             let unknown = |it: &&Mistake| matches!(it.problem, Problem::UnknownKey { .. });
             mistakes.iter().filter(unknown).any(|it| lies_in(path, &it.at))
@@ -206,7 +206,7 @@ impl Planning<'_, '_> {
             return self.is_enough(mistakes, &tree, &cause);
         };
         if mistakes.iter().any(|it| it.at == "duration") {
-            // The time that stands in for it is no reason to complain of others.
+            // The placeholder duration must not cause mistakes elsewhere.
             experiment.duration = experiment.least_duration();
         }
         let runs = self.plans.len() as u128 + u128::from(experiment.repeat.most());
@@ -231,7 +231,7 @@ impl Planning<'_, '_> {
             return self.is_enough(mistakes, &tree, &cause);
         };
         self.count(&first)?;
-        // A network that is drawn differs from seed to seed.
+        // A network with random parts differs from seed to seed.
         let is_drawn = experiment.network.is_drawn();
         let (seed, mut plan, mut content) = (first.seed, first.clone(), id::content(&first));
         for repetition in 0..experiment.repeat.most() {
@@ -321,7 +321,7 @@ impl Planning<'_, '_> {
         Some(changed)
     }
 
-    /// The settings of an experiment that change.
+    /// The settings that a change sets.
     fn change(
         &self,
         experiment: &Experiment,
@@ -356,7 +356,7 @@ impl Planning<'_, '_> {
         }
     }
 
-    /// Adds mistakes of a variant; whether they are enough.
+    /// Adds mistakes of a variant. Returns whether there are enough to stop.
     fn is_enough(
         &mut self,
         mistakes: Vec<Mistake>,
@@ -371,7 +371,7 @@ impl Planning<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    /// Counts the parts of a plan that others do not share.
+    /// Counts the parts of a plan that are not shared with others.
     fn count(&mut self, plan: &Plan) -> ControlFlow<()> {
         self.parts += plan.nodes.len() + plan.lanes.len() + plan.flows.len();
         if self.parts <= MOST_PARTS {
@@ -384,7 +384,7 @@ impl Planning<'_, '_> {
         ControlFlow::Break(())
     }
 
-    /// All plans, if there was no mistake.
+    /// All plans, if there were no mistakes.
     fn end(mut self) -> Result<Vec<Plan>, Mistakes> {
         if self.found.mistakes.is_empty() {
             let unused = unused(self.base, &self.used);
@@ -401,16 +401,16 @@ impl Planning<'_, '_> {
 /// An experiment as it is after its change.
 struct Changed {
     experiment: Experiment,
-    /// The seed of the experiment before it.
+    /// The seed of the experiment without the change.
     seed: u64,
     at: Duration,
     tree: Value,
-    /// The paths of the settings, and the keys that they were written under.
+    /// The paths of the settings, and the keys under which they were written.
     settings: Vec<(String, String)>,
 }
 
 impl Changed {
-    /// The same mistake at the setting that makes it.
+    /// Moves a mistake to the setting that causes it.
     fn cause(&self, mistake: Mistake) -> Mistake {
         let is_meant = |(path, _): &&(String, String)| {
             lies_in(&mistake.at, path) || lies_in(path, &mistake.at)
@@ -423,13 +423,13 @@ impl Changed {
         Mistake { at: key.unwrap_or_else(|| CHANGE.into()), ..mistake }
     }
 
-    /// The seed of this repetition, unless the change has one.
+    /// The seed of this repetition, unless the change sets one.
     fn seed_of(&self, repetition: &Experiment) -> u64 {
         if self.seed == self.experiment.seed { repetition.seed } else { self.experiment.seed }
     }
 }
 
-/// Parameters that stand nowhere, in no variant.
+/// Parameters that no variant uses.
 fn unused(base: &Value, used: &BTreeSet<String>) -> Vec<Mistake> {
     let names = base.get("let").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let unused = names.filter(|name| !used.contains(*name)).map(|name| {
@@ -439,17 +439,17 @@ fn unused(base: &Value, used: &BTreeSet<String>) -> Vec<Mistake> {
     unused.collect()
 }
 
-/// What a variant has that the file as a whole has not.
+/// The settings that a variant adds to the file.
 #[derive(Default)]
 struct Cause<'a> {
     chosen: &'a [&'a Choice],
     filled: Option<&'a Filled>,
-    /// The variant's label in tables.
+    /// The variant's labels in tables.
     labels: &'a [(String, String)],
 }
 
-/// What tables say of a variant: its name, and swept keys with their values. Parameters among these are
-/// shown as what they stand for.
+/// The labels of a variant in tables: its name, and swept keys with their values. A parameter is
+/// shown by its value.
 fn labels(chosen: &[&Choice], tree: &Value) -> Vec<(String, String)> {
     let shown = |(name, value): &(String, Value)| {
         let is_name = name == VARIANT;
@@ -467,8 +467,8 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Adds mistakes with their lines; what the value of a variant or a parameter caused is on the
-    /// value's line.
+    /// Adds mistakes with their lines. A mistake caused by the value of a variant or a parameter is
+    /// on that value's line.
     fn add(&mut self, mistakes: impl IntoIterator<Item = Mistake>, cause: &Cause<'_>) {
         for mistake in mistakes {
             let is_known =
@@ -484,7 +484,7 @@ impl Found<'_> {
     fn located(&self, mistake: Mistake, cause: &Cause<'_>) -> Mistake {
         let at = &mistake.at;
         let written = cause.filled.map_or_else(|| at.clone(), |filled| filled.written(at));
-        // Values that were given later stand on no line.
+        // Values that were set later are on no line.
         if self.given.iter().any(|given| lies_in(&written, given)) {
             return mistake;
         }
@@ -507,7 +507,7 @@ fn lies_in(inner: &str, outer: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// What both directions of a link have in common is said of the first.
+/// Reports a warning that holds for both directions of a link only for the first.
 fn each_link_once(warnings: impl Iterator<Item = Mistake>) -> Arc<[Mistake]> {
     let mut places = BTreeSet::new();
     let is_new = |it: &Mistake| !it.at.starts_with("network.") || places.insert(it.at.clone());

@@ -1,28 +1,29 @@
 //! The fat tree of Al-Fares, Loukissas and Vahdat, "A Scalable, Commodity Data Center Network
 //! Architecture" (SIGCOMM 2008): switches of k ports, k pods, k^3/4 hosts.
 //!
-//! Ways between hosts are those of its two-level routing tables (§3.3): up by the number that the
-//! destination has at its edge switch, down by its pod and edge switch. So the hosts of a switch are
-//! reached over different cores, and each over the same one at all times.
+//! Routes between hosts follow its two-level routing tables (§3.3): up by the destination's number
+//! at its edge switch, down by its pod and edge switch. The hosts of a switch are thus reached over
+//! different core switches, and each host always over the same one.
 
 /// A fat tree. Pods and switches are numbered from 0 here, and from 1 in names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FatTree {
-    /// Half of the ports of a switch: the switches of a layer in a pod, and the hosts of one.
+    /// Half of the ports of a switch: the number of a pod's switches in each layer, and of an edge
+    /// switch's hosts.
     half: u64,
 }
 
-/// Where a host is.
+/// The position of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Seat {
     pod: u64,
     edge: u64,
-    /// Which of the hosts at this switch it is.
+    /// The number of the host at its edge switch.
     place: u64,
 }
 
 impl FatTree {
-    /// One of switches of `ports` ports, an even number.
+    /// A fat tree of switches with `ports` ports, an even number.
     pub fn new(ports: u64) -> Self {
         Self { half: ports / 2 }
     }
@@ -40,7 +41,7 @@ impl FatTree {
         format!("host{}", (seat.pod * self.half + seat.edge) * self.half + seat.place + 1)
     }
 
-    /// The links between switches: upwards, those of the edge first.
+    /// The links between switches, edge layer first, each from the lower switch to the upper one.
     pub fn links(self) -> Vec<[String; 2]> {
         let (mut links, layer) = (Vec::new(), 0..self.half);
         for pod in 0..2 * self.half {
@@ -61,7 +62,7 @@ impl FatTree {
         self.seats().map(move |seat| [self.host(seat), edge_name(seat.pod, seat.edge)])
     }
 
-    /// The nodes from one host to another.
+    /// The nodes on the route from one host to another.
     pub fn way(self, from: Seat, to: Seat) -> Vec<String> {
         let mut way = vec![self.host(from), edge_name(from.pod, from.edge)];
         if (from.pod, from.edge) != (to.pod, to.edge) {
@@ -77,7 +78,7 @@ impl FatTree {
         way
     }
 
-    /// The core switch at a port of the aggregation switches of this number.
+    /// The core switch at an uplink port of the aggregation switches with this number.
     fn core(self, up: u64, port: u64) -> String {
         format!("core{}", up * self.half + port + 1)
     }
@@ -133,7 +134,7 @@ mod tests {
                     let ways = [[one.clone(), other.clone()], [other, one]];
                     assert!(ways.iter().any(|link| links.contains(link)), "{way:?}");
                 }
-                // 3 nodes at one switch, 5 in one pod, 7 in two.
+                // 3 nodes at one switch, 5 in one pod, 7 in two pods.
                 let length = match (from.pod == to.pod, from.edge == to.edge) {
                     (true, true) => 3,
                     (true, false) => 5,
@@ -145,7 +146,7 @@ mod tests {
                 }
             }
         }
-        // 16 hosts send to 12 in other pods: 192 ways, a quarter over each of four cores.
+        // 16 hosts send to 12 in other pods: 192 routes, a quarter over each of four core switches.
         let cores: Vec<_> = cores.into_values().collect();
         assert_eq!(cores, [48; 4]);
     }

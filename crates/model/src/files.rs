@@ -1,5 +1,5 @@
-//! Files that an experiment names: their content takes the place of the name, so that plans depend on
-//! nothing outside.
+//! Files that an experiment names. Their content replaces the name, so that plans do not depend on
+//! anything outside.
 //!
 //! | where | a line of the file is |
 //! |---|---|
@@ -22,11 +22,11 @@ use std::path::Path;
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 100_000_000;
 
-/// Turns the text of a file into the setting that it stands for, or says what is wrong with it.
+/// Turns the text of a file into the setting that it replaces, or says what is wrong with the file.
 type Reader = fn(&str) -> Result<Value, String>;
 
-/// The keys of links whose values may name a file, the key with its name, how it is read, and a right
-/// line.
+/// The keys of links whose values may name a file, the key with the file's name, the reader, and a
+/// valid line.
 const NAMED: [(&str, &str, Reader, &str); 6] = [
     ("rate_changes", "trace", opportunities, "1000"),
     ("delay_changes", "trace", delays, "0 1"),
@@ -36,7 +36,7 @@ const NAMED: [(&str, &str, Reader, &str); 6] = [
     ("rtts", "file", times, "1"),
 ];
 
-/// Whether parameters have their values: without, a name may stand for another.
+/// Whether parameters have their values: before that, a file name may contain a parameter.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Parameters {
     AreOpen,
@@ -44,13 +44,13 @@ pub(crate) enum Parameters {
 }
 
 impl Parameters {
-    /// Whether this is the name of a file.
+    /// Whether the text is the name of a file.
     fn leaves(self, name: &str) -> bool {
         self == Self::AreFilled || !is_open(name)
     }
 }
 
-/// Reads the files that the network of an experiment names, relative to `folder`.
+/// Reads the files that the experiment's network names, relative to `folder`.
 pub(crate) fn expand(
     tree: &mut Value,
     folder: &Path,
@@ -65,7 +65,7 @@ pub(crate) fn expand(
     walk(network, &at, (folder, parameters), mistakes);
 }
 
-/// Puts the links of a file in the place of its name.
+/// Replaces the name of a file with its links.
 fn read_graph(
     graph: &mut Map<String, Value>,
     at: &Place<'_>,
@@ -73,7 +73,7 @@ fn read_graph(
     mistakes: &mut Vec<Mistake>,
 ) {
     let Some(name) = graph.get("file").and_then(Value::as_str) else { return };
-    // Links in another place than the file's are for whoever reads the table.
+    // Links given beside the file are an error that the reader of the table reports.
     let has_links = graph.get("links").is_some_and(|links| !links.is_null());
     if has_links || !parameters.leaves(name) {
         return;
@@ -117,7 +117,7 @@ fn walk(
                     Err(reason) => {
                         let problem = Problem::Invalid(format!("the file \"{name}\" {reason}"));
                         mistakes.push(problem.at(place.key(key)));
-                        // With a right file in its place, the rest of the link is looked at too.
+                        // With a valid file in its place, the rest of the link is checked too.
                         *value = read(right).unwrap_or_default();
                     }
                 }
@@ -132,7 +132,7 @@ fn walk(
     }
 }
 
-/// The text of a file that is one, and not too large.
+/// The text of a file, if it is a regular file and not too large.
 fn content(path: &Path, most: u64) -> Result<String, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
     if !path.metadata().map_err(cannot)?.is_file() {
@@ -147,18 +147,18 @@ fn content(path: &Path, most: u64) -> Result<String, String> {
     Ok(text)
 }
 
-/// The lines that say something, with their numbers.
+/// The lines with content, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty())
 }
 
-/// A line that is wrong, as far as it is worth showing.
+/// A message about a wrong line, which it quotes in part.
 fn wrong(number: usize, line: &str, why: &str) -> String {
     let start: String = line.chars().take(40).collect();
     format!("has \"{}\" in line {number}, {why}", crate::printable(&start))
 }
 
-/// Equal milliseconds become one, with their number.
+/// Merges equal milliseconds, with a count for each.
 fn opportunities(text: &str) -> Result<Value, String> {
     let mut counted: Vec<(u64, u64)> = Vec::new();
     for (number, line) in lines(text) {
@@ -175,7 +175,7 @@ fn opportunities(text: &str) -> Result<Value, String> {
     Ok(json!({ "opportunities": counted }))
 }
 
-/// Numbers without a sign or an exponent, which every unit can follow.
+/// Numbers without a sign or an exponent, so that a unit can follow.
 fn is_number(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_digit() || c == '.') && text.parse::<f64>().is_ok()
 }

@@ -1,8 +1,8 @@
-//! Names a run by what can change its result.
+//! Identifies a run by everything that can change its result.
 //!
-//! The id is a hash over the resolved plan, the seed and the backend with its version. What is only
-//! a way of writing (units, defaults written out, shapes or single links) is gone from a plan, so it
-//! does not count; nor do the experiment's name and where in the file something stands.
+//! The id is a hash over the resolved plan, the seed and the backend with its version. A plan no
+//! longer contains how the experiment was spelled (units, explicit defaults, shapes or single
+//! links), so spelling does not count. Nor do the experiment's name and positions in the file.
 
 use crate::change::ChangePlan;
 use crate::plan::{FlowPlan, LanePlan, MeasurePlan, Plan, RecordPlan, is_false, is_never};
@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 use tcplab_units::{Duration, Rate};
 
-/// What all repetitions of a variant share: a hash over the plan without its seed.
+/// The hash that all repetitions of a variant share: over the plan without its seed.
 pub(crate) fn content(plan: &Plan) -> String {
     let mut shared = Shared::default();
     let flows = plan.flows.iter().map(|flow| FlowId::new(flow, &mut shared)).collect();
@@ -36,7 +36,8 @@ pub(crate) fn content(plan: &Plan) -> String {
     hash(&content)
 }
 
-/// The part of the id that runs share that are equal until a change, with its time; nothing for a run without one.
+/// The part of the id shared by runs that are equal until a change, with its time; `None` for a run
+/// without a change.
 pub(crate) fn beginning(plan: &Plan) -> Option<String> {
     let at = plan.change.as_ref()?.at;
     let content = content(&Plan { change: None, ..plan.clone() });
@@ -68,7 +69,7 @@ struct Content<'a> {
     change: &'a Option<Arc<ChangePlan>>,
 }
 
-/// A lane without the place where it was described and without what follows from the rest.
+/// A lane without its place in the experiment and without derived values.
 #[derive(Serialize)]
 struct LaneId<'a> {
     name: &'a str,
@@ -84,7 +85,7 @@ struct LaneId<'a> {
     reordering: &'a Option<Reordering>,
     rate_changes: &'a Option<RateChanges>,
     lan: &'a Option<Arc<LanPlan>>,
-    // What a link need not have counts where it has it.
+    // Optional settings count only where they are set.
     #[serde(skip_serializing_if = "Option::is_none")]
     light: &'a Option<Light>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,16 +129,16 @@ impl<'a> LaneId<'a> {
     }
 }
 
-/// What many flows have in common.
+/// State shared by many flows.
 #[derive(Default, Serialize)]
 struct Shared<'a> {
     traffic: Vec<&'a Arc<TrafficPlan>>,
     stacks: Vec<&'a Arc<StackPlan>>,
 }
 
-/// The number of `one` among those that are `known`, where it is added if it is new.
+/// The index of `one` among the `known`, to which it is added if new.
 fn number<'a, T: PartialEq>(one: &'a Arc<T>, known: &mut Vec<&'a Arc<T>>) -> usize {
-    // The newest first: neighbours in the list of flows are likely to be alike.
+    // The newest first: neighbours in the list of flows are likely to be equal.
     let newest = known.iter().rposition(|known| Arc::ptr_eq(known, one) || *known == one);
     newest.unwrap_or_else(|| {
         known.push(one);
@@ -145,7 +146,7 @@ fn number<'a, T: PartialEq>(one: &'a Arc<T>, known: &mut Vec<&'a Arc<T>>) -> usi
     })
 }
 
-/// A flow without its place; what it shares with others by number.
+/// A flow without its place; shared parts are given by index.
 #[derive(Serialize)]
 struct FlowId<'a> {
     name: &'a str,
@@ -155,7 +156,7 @@ struct FlowId<'a> {
     start: Duration,
     start_jitter: Duration,
     traffic: usize,
-    /// Of both ends; nothing where there is no TCP.
+    /// The stacks of both ends; `None` without TCP.
     stacks: Option<[usize; 2]>,
     forward: &'a [usize],
     back: &'a [usize],
@@ -182,7 +183,7 @@ impl<'a> FlowId<'a> {
 fn hash(value: &impl Serialize) -> String {
     let mut hash = Hash(Sha256::new());
     let mut buffer = io::BufWriter::with_capacity(1 << 16, &mut hash);
-    // Neither the hash nor what is hashed can fail: no table here has a key that is not text.
+    // Neither hashing nor serializing can fail: all keys of tables are text.
     serde_json::to_writer(&mut buffer, value).expect("plans can be written as JSON");
     io::Write::flush(&mut buffer).expect("a hash takes everything");
     drop(buffer);

@@ -1,21 +1,23 @@
-//! What an experiment is: its schema, and the way from what a user wrote to what a backend runs.
+//! The model of an experiment: its schema, and the translation from what a user wrote to what a
+//! backend runs.
 //!
-//! One schema, in Rust; TOML files, Python objects and the command line are spellings of it.
+//! The schema is defined once, in Rust. TOML files, Python objects and the command line are
+//! notations of it.
 //!
 //! | step | file |
 //! |---|---|
 //! | text to a tree of values, with lines | [`document`](from_toml), `toml_tree` |
-//! | all variants: of a sweep, and named ones | `sweep` |
-//! | settings that change while a run goes on | `change` |
+//! | all variants, swept and named | `sweep` |
+//! | settings that change during a run | `change` |
 //! | values in the place of parameters | `parameters` |
-//! | tree to typed settings, with all mistakes | `read` (how), `schema` (what) |
+//! | tree to typed settings, with all mistakes | `read` (readers), `schema` (settings) |
 //! | files of networks to links | `files`, `graph` |
-//! | shapes to links, routes, sizes, stacks | `shapes`, `fat_tree`, `routes`, `profile`, `resolve` |
-//! | what is drawn of a network | [`spread`] |
-//! | the result, and its name | [`Plan`], `id` |
-//! | a result that was stored, read back | `stored` |
-//! | what no backend, or not every one, runs | [`support`] |
-//! | what went wrong, and where | [`Mistake`], `suggest`, `origin` |
+//! | shapes to links, paths, sizes, stacks | `shapes`, `fat_tree`, `routes`, `profile`, `resolve` |
+//! | random parts of a network | [`spread`] |
+//! | the result, and its id | [`Plan`], `id` |
+//! | a stored result, read back | `stored` |
+//! | features that not every backend runs | [`support`] |
+//! | mistakes and their places | [`Mistake`], `suggest`, `origin` |
 //!
 //! ```
 //! let document = tcplab_model::from_toml(r#"

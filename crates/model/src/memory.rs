@@ -1,8 +1,8 @@
-//! What a run holds in memory: estimated before, counted while it goes on.
+//! The memory that a run holds: estimated before the run, counted during it.
 //!
-//! Counted are rows and packets, not what the system says of the process: a run that stops for want of
-//! memory stops at the same moment every time. The bytes of each were measured, at the peak of the
-//! process: tables exist twice while they are handed over (`docs/explanation/security-host.md`). Rows that
+//! The count is of rows and packets, not of the process: a run that stops for lack of memory stops
+//! at the same moment every time. The bytes of each were measured at the peak of the process:
+//! tables exist twice while they are handed over (`docs/explanation/security-host.md`). Rows that
 //! were moved to a file are not counted.
 
 use crate::plan::Plan;
@@ -11,20 +11,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Add;
 
-/// A row of samples, of flows or links, or of a packet.
+/// A row of flow or link samples, or of a packet.
 pub const ROW: u64 = 256;
-/// The rows of a table that are in memory at most; others are in a file.
+/// The most rows of a table in memory; others are in a file.
 pub const ROWS: u64 = 65_536;
-/// A packet that did not arrive.
+/// A dropped or lost packet.
 pub const DROP: u64 = 400;
-/// A packet in a queue or on a wire, and what its sender keeps of it.
+/// A packet in a queue or in transit, with its sender's record.
 pub const PACKET: u64 = 300;
-/// A captured packet, as much of it as is kept.
+/// A captured packet, as far as it is kept.
 pub const CAPTURED: u64 = 600;
-/// A change of a link's rate or delay, while they are listed.
+/// A change of a link's rate or delay, while listed.
 pub const CHANGE: u64 = 40;
 
-/// Bytes, by what they are for.
+/// Bytes by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Both ends of all flows, and their rows.
@@ -33,9 +33,9 @@ pub struct Held {
     pub samples: u64,
     /// The samples of links.
     pub links: u64,
-    /// Packets that did not arrive.
+    /// Records of drops.
     pub drops: u64,
-    /// Packets on their way.
+    /// Packets in queues or in transit.
     pub packets: u64,
     /// Captured packets.
     pub captures: u64,
@@ -50,7 +50,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// What the tables of a plan hold in memory for sure at its end, and flows of `each` bytes.
+    /// The memory that the tables of a plan hold at least at its end, with `each` bytes for a flow.
     pub fn at_least(plan: &Plan, each: u64) -> Self {
         let times = |interval: tcplab_units::Duration| {
             plan.duration.as_picos() / interval.as_picos().max(1)
@@ -77,12 +77,12 @@ impl Held {
         }
     }
 
-    /// All of it.
+    /// The total.
     pub fn total(&self) -> u64 {
         self.parts().iter().fold(0, |total, part| total.saturating_add(part.0))
     }
 
-    /// The largest part: its bytes, what it is, and what makes it less.
+    /// The largest part: its bytes, its name, and how to reduce it.
     pub fn largest(&self) -> (u64, &'static str, &'static str) {
         let [first, others @ ..] = self.parts();
         others.into_iter().fold(first, |most, part| if part.0 > most.0 { part } else { most })
@@ -123,8 +123,8 @@ impl Add for Held {
     }
 }
 
-/// Flows that are there to be sampled from the beginning to the end: others may end at any time, or get
-/// no connection through a crowded bottleneck.
+/// Flows that are sampled from beginning to end for sure. Others may end at any time, or not
+/// connect through a congested bottleneck.
 fn lasting(plan: &Plan) -> u64 {
     let mut endless: BTreeMap<usize, u64> = BTreeMap::new();
     for flow in plan.flows.iter().filter(|flow| flow.start.is_zero()) {
@@ -138,10 +138,10 @@ fn lasting(plan: &Plan) -> u64 {
     endless.into_iter().filter(is_roomy).map(|(_, flows)| flows).sum()
 }
 
-/// Bits a second for each flow: several packets of full size.
+/// Bits a second for each flow: several full-sized packets.
 const ROOMY: u64 = 50_000;
 
-/// Bytes for people: `1.5 GB`.
+/// Bytes for display: `1.5 GB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -149,7 +149,7 @@ impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0..1_000 => write!(f, "{} B", self.0),
-            // What would be rounded to 0 MB.
+            // Less than a megabyte would be rounded to 0 MB.
             1_000..1_000_000 => write!(f, "{:.0} kB", self.0 as f64 / 1e3),
             1_000_000..1_000_000_000 => write!(f, "{:.0} MB", self.0 as f64 / 1e6),
             _ => write!(f, "{:.1} GB", self.0 as f64 / 1e9),

@@ -1,4 +1,4 @@
-//! Mistakes in an experiment: where, and what is allowed there.
+//! Mistakes in an experiment: their places, and what is allowed there.
 
 use crate::printable;
 use crate::suggest::or_known;
@@ -7,15 +7,15 @@ use std::fmt;
 use tcplab_units::UnitError;
 use thiserror::Error;
 
-/// A mistake in an experiment, named by where it is; or a warning, if the experiment runs in spite of
-/// it ([`Plan::warnings`](crate::Plan::warnings)).
+/// A mistake in an experiment, with its place; or a warning, if the experiment runs nevertheless
+/// ([`Plan::warnings`](crate::Plan::warnings)).
 #[derive(Clone, Debug, Error, PartialEq)]
 pub struct Mistake {
-    /// Where: `flows[1].cc`. Empty when it is the text as a whole.
+    /// The place: `flows[1].cc`. Empty for the text as a whole.
     pub at: String,
-    /// The line of the file, when it came from one.
+    /// The line of the file, if it came from one.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -27,70 +27,70 @@ pub struct Mistakes(pub Vec<Mistake>);
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The text is not in the format it should be in.
+    /// The text is not in the expected format.
     #[error("this is not {format}: {reason} (column {column})")]
     Syntax {
         /// TOML or JSON.
         format: &'static str,
-        /// Where in the line, from 1.
+        /// The column, from 1.
         column: usize,
-        /// What the parser said.
+        /// The parser's reason.
         reason: String,
     },
-    /// A key that this table does not have.
+    /// An unknown key.
     #[error("there is no key \"{key}\" here; {}", or_known(key, known))]
     UnknownKey {
-        /// What was written.
+        /// The key as written.
         key: String,
         /// The keys of this table.
         known: Vec<String>,
     },
-    /// A key without which the table means nothing.
+    /// A required key.
     #[error("is missing{}", example_for(example))]
     Missing {
-        /// A correct value; may be empty.
+        /// A valid value; may be empty.
         example: &'static str,
     },
-    /// A list where text belongs, and the like.
+    /// A value of the wrong type.
     #[error("{found} is not {expected}")]
     WrongType {
-        /// What was written.
+        /// The value as written.
         found: String,
-        /// What belongs here.
+        /// The expected type.
         expected: &'static str,
     },
-    /// A number where a quantity belongs.
+    /// A number without a unit.
     #[error("{number} has no unit; write it as text with one, like \"{example}\"")]
     NeedsUnit {
-        /// What was written.
+        /// The number as written.
         number: String,
-        /// A correct one.
+        /// A valid quantity.
         example: &'static str,
     },
-    /// A quantity that cannot be read.
+    /// A quantity that cannot be parsed.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// A quantity that is zero where it must not be.
+    /// A quantity that is zero but must not be.
     #[error("must be more than zero")]
     Zero,
-    /// Below the least or above the most.
+    /// A value outside its range.
     #[error("{value} is outside the range from {least} to {most}")]
     OutOfRange {
-        /// What was written.
+        /// The value as written.
         value: String,
-        /// The least possible.
+        /// The minimum.
         least: String,
-        /// The most possible.
+        /// The maximum.
         most: String,
     },
-    /// A name that nothing has.
+    /// A reference to something that does not exist.
     #[error("no {what} is called \"{name}\"; {}", or_known(name, known))]
     Unknown {
-        /// What was looked for: "node", "congestion control".
+        /// The kind of thing: "node", "congestion control".
         what: &'static str,
-        /// What was written.
+        /// The name as written.
         name: String,
-        /// The names there are.
+        /// The names that exist.
         known: Vec<String>,
     },
     /// A name given twice.
@@ -98,10 +98,10 @@ pub enum Problem {
     Duplicate {
         /// The name.
         name: String,
-        /// Where it was given first.
+        /// Where the name was first given.
         other: String,
     },
-    /// Two nodes without a way between them.
+    /// Two nodes without a path between them.
     #[error("no path leads from \"{from}\" to \"{to}\"")]
     NoPath {
         /// The start.
@@ -109,48 +109,48 @@ pub enum Problem {
         /// The end.
         to: String,
     },
-    /// More than can be meant.
+    /// An excessive number.
     #[error("{number} {what} are too many; the most is {most}")]
     TooMany {
-        /// What there is too much of.
+        /// What is counted.
         what: &'static str,
-        /// How many.
+        /// The number.
         number: u128,
-        /// How many there may be.
+        /// The limit.
         most: u64,
     },
-    /// Something that makes no sense in another way; the text says which.
+    /// Any other problem; the text describes it.
     #[error("{0}")]
     Invalid(String),
-    /// Something that a backend does not have. Whether another one has it, is asked for the whole
-    /// experiment, where backends are chosen.
+    /// A feature that a backend does not have. Whether another backend has it is checked for the
+    /// whole experiment, where backends are chosen.
     #[error("{what} is not available on `{backend}`{}", available(have))]
     NotHere {
-        /// What was asked for.
+        /// The feature.
         what: String,
-        /// Of which backend.
+        /// The backend.
         backend: &'static str,
-        /// What there is in its place.
+        /// Available alternatives.
         have: Vec<String>,
     },
-    /// Something the schema knows and nothing runs so far.
+    /// A feature of the schema that no backend runs so far.
     #[error("{what} is not available yet{}", available(have))]
     NotYet {
-        /// What was asked for.
+        /// The feature.
         what: String,
-        /// What there is in its place.
+        /// Available alternatives.
         have: Vec<String>,
     },
 }
 
 impl Problem {
-    /// Says where the problem is.
+    /// Adds the place of the problem.
     #[must_use]
     pub fn at(self, place: impl fmt::Display) -> Mistake {
         Mistake { at: place.to_string(), line: None, problem: self }
     }
 
-    /// No `what` has this name, but those in `known` exist.
+    /// No `what` has this name; those in `known` exist.
     pub fn unknown<K: Into<String>>(
         what: &'static str,
         name: impl Into<String>,
@@ -180,7 +180,7 @@ impl fmt::Display for Mistake {
         } else {
             format!("{}: {}", self.at, self.problem)
         };
-        // A mistake quotes what was written, whatever that is, and takes one line.
+        // A mistake quotes user input, which may contain anything, and takes one line.
         f.write_str(&printable(&text))
     }
 }

@@ -1,11 +1,12 @@
-//! Finds where a setting of a flow or a link was written: backends see only what it came to.
+//! Finds where a setting of a flow or a link was written: backends see only the resolved value.
 
 use crate::mistake::Mistake;
 use crate::read::Place;
 use serde_json::Value;
 
-/// Moves a mistake at `flows[0].cc` or `flows[0].stack.x` to the place in `tree` that decided it: the
-/// flow, a host at one of its ends, or the stack of all. One of a link moves as in [`of_link`].
+/// Moves a mistake at `flows[0].cc` or `flows[0].stack.x` to the place in `tree` that sets the
+/// value: the flow, a host at one of its ends, or the common stack. A mistake of a link moves as in
+/// [`of_link`].
 pub(crate) fn trace(mistake: Mistake, tree: &Value) -> Mistake {
     match origin(&mistake.at, tree) {
         Some(at) => Mistake { at, ..mistake },

@@ -1,4 +1,4 @@
-//! Puts the values of parameters where `"$name"` stands.
+//! Replaces `"$name"` with the values of parameters.
 
 use crate::mistake::{Mistake, Problem};
 use crate::read::{Fields, Place};
@@ -6,25 +6,25 @@ use crate::schema::Experiment;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values that take the places of parameters in one run; more would not fit into memory.
+/// The most values substituted for parameters in one run; more do not fit into memory.
 const MOST_VALUES: usize = 2_000_000;
 
 /// Bytes of text that count as one more value.
 const TEXT: usize = 64;
 
-/// Tables and lists within each other: as deep as the readers of TOML and JSON go.
+/// The nesting limit of tables and lists: that of the TOML and JSON parsers.
 const DEEPEST: usize = 128;
 
-/// What tables call the variants of an experiment: no parameter.
+/// The label of variants in tables, which no parameter may have as its name.
 pub(crate) const VARIANT: &str = "variant";
 
-/// What a text stands for.
+/// The meaning of a text.
 enum Text<'a> {
-    /// Itself.
+    /// The text itself.
     Plain,
     /// The parameter of this name.
     Parameter(&'a str),
-    /// The same without its first `$`.
+    /// The text without its first `$`.
     Quoted(&'a str),
 }
 
@@ -44,12 +44,12 @@ fn text(text: &str) -> Text<'_> {
     }
 }
 
-/// Whether a text stands for something else until parameters have their values.
+/// Whether a text contains a parameter, until parameters have their values.
 pub(crate) fn is_open(value: &str) -> bool {
     !matches!(text(value), Text::Plain)
 }
 
-/// The names of the parameters, and those that cannot be names.
+/// The names of the parameters. Invalid names are mistakes.
 pub(crate) fn names(values: &Map<String, Value>, mistakes: &mut Vec<Mistake>) -> BTreeSet<String> {
     let (root, mut names) = (Place::Root.key("let"), BTreeSet::new());
     for name in values.keys() {
@@ -69,20 +69,20 @@ pub(crate) fn names(values: &Map<String, Value>, mistakes: &mut Vec<Mistake>) ->
     names
 }
 
-/// What was found where parameters stood.
+/// The result of a substitution.
 #[derive(Default)]
 pub(crate) struct Filled {
-    /// The name of the parameter at each place where one stood, those in other parameters too.
+    /// The name of the parameter at each place where one stood, also within other parameters.
     places: BTreeMap<String, String>,
-    /// The parameters that stand anywhere.
+    /// The parameters that are used anywhere.
     pub used: BTreeSet<String>,
 }
 
 impl Filled {
-    /// Where a value was written that stands at `at`: in `let`, if it came from a parameter.
+    /// Where the value at `at` was written: in `let`, if it came from a parameter.
     pub fn written(&self, at: &str) -> String {
         let mut at = at.to_owned();
-        // A parameter may hold others, but never itself.
+        // A parameter may contain others, but never itself.
         for _ in 0..DEEPEST {
             let ends = at.char_indices().rev().filter(|(_, c)| matches!(c, '.' | '['));
             let mut ends = std::iter::once(at.len()).chain(ends.map(|(end, _)| end));
@@ -99,7 +99,7 @@ impl Filled {
     }
 }
 
-/// Takes `let` out of the tree, and puts its values where their names stand.
+/// Removes `let` from the tree, and substitutes its values for their names.
 pub(crate) fn fill(tree: &mut Value, mistakes: &mut Vec<Mistake>) -> Filled {
     let values = tree.as_object_mut().and_then(|table| table.shift_remove("let"));
     let values = match values {
@@ -118,7 +118,7 @@ pub(crate) fn fill(tree: &mut Value, mistakes: &mut Vec<Mistake>) -> Filled {
     filling.filled
 }
 
-/// What a value stands for that names parameters of the tree; nothing if it names none, or they have no
+/// The value of a value that names parameters of the tree; `None` if it names none, or they have no
 /// value.
 pub(crate) fn meant(value: &Value, tree: &Value) -> Option<Value> {
     let parameters = tree.get("let").filter(|_| value.to_string().contains('$'))?;
@@ -127,7 +127,7 @@ pub(crate) fn meant(value: &Value, tree: &Value) -> Option<Value> {
     mistakes.is_empty().then(|| open["value"].take())
 }
 
-/// The value of a parameter with nothing left open, how many values that are, and how deep they lie.
+/// A fully substituted parameter, with the number of its values and their depth.
 #[derive(Clone)]
 struct Known {
     value: Value,
@@ -137,9 +137,9 @@ struct Known {
 
 struct Filling<'a> {
     values: &'a Map<String, Value>,
-    /// Nothing where there was a mistake.
+    /// `None` where there was a mistake.
     known: BTreeMap<String, Option<Known>>,
-    /// Parameters whose values are being worked out, each within the one before.
+    /// Parameters being substituted, each within the one before.
     open: Vec<String>,
     total: usize,
     filled: Filled,
@@ -147,7 +147,7 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Fills in what stands in `value`; gives how many values it then holds, and how deep they lie.
+    /// Substitutes parameters in `value`. Returns the number of values and their depth.
     fn fill(&mut self, value: &mut Value, at: &Place<'_>, depth: usize) -> (usize, usize) {
         let (mut number, mut deepest) = (1, 0);
         let mut add = |(inner, depth): (usize, usize)| {
@@ -193,7 +193,7 @@ impl Filling<'_> {
         if self.total > MOST_VALUES {
             let (number, most) = (self.total as u128, MOST_VALUES as u64);
             let problem = Problem::TooMany { what: "values of parameters", number, most };
-            // Said once: nothing else is filled in after it.
+            // Reported once: nothing else is substituted after it.
             if self.total - known.number <= MOST_VALUES {
                 self.mistakes.push(problem.at(at));
             }

@@ -1,4 +1,4 @@
-//! One run with nothing left open: what a backend is given.
+//! A plan: one fully resolved run, as given to a backend.
 
 use crate::change::ChangePlan;
 use crate::mistake::Mistake;
@@ -12,49 +12,49 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tcplab_units::{Bytes, Duration, Rate};
 
-/// One run, with every name, default and relative quantity resolved. A clone shares the large parts.
+/// One run, with every name, default and relative quantity resolved. Clones share the large parts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// 16 hexadecimal digits that differ if anything differs that can change the result.
+    /// 16 hexadecimal digits that depend on everything that can change the result.
     pub id: String,
     /// The experiment's name.
     pub experiment: String,
-    /// The backend that is to run it.
+    /// The backend that is to run the plan.
     pub backend: String,
     /// The backend's version.
     pub version: String,
-    /// The kernel that is asked for, on the backend `linux`.
+    /// The kernel to use, on the backend `linux`.
     pub kernel: Option<String>,
     /// The seed of this repetition.
     pub seed: u64,
-    /// Which repetition, from 0.
+    /// The number of the repetition, from 0.
     pub repetition: u64,
     /// The swept values of this run as text, by path, in the order of the file.
     pub swept: Vec<(String, String)>,
-    /// How long to simulate.
+    /// The simulated time.
     pub duration: Duration,
     /// The nodes' names; a node's number is its index.
     pub nodes: Arc<[String]>,
-    /// The directions of all links: numbers 2k and 2k + 1 belong to the same one.
+    /// Both directions of all links: numbers 2k and 2k + 1 belong to the same link.
     pub lanes: Arc<[LanePlan]>,
-    /// The flows, counted out.
+    /// The flows, one by one.
     pub flows: Arc<[FlowPlan]>,
-    /// Hosts that take time, or have a queue of their own or receive offload, in the order of their
+    /// Hosts with processing time, a queue of their own or receive offload, in the order of their
     /// nodes.
     #[serde(default, skip_serializing_if = "<[HostPlan]>::is_empty")]
     pub hosts: Arc<[HostPlan]>,
-    /// What to write down.
+    /// What to record.
     pub record: RecordPlan,
-    /// The part of the run that results are of; nothing if that is all of it, without intervals.
+    /// The part of the run that results cover; `None` if that is the whole run without intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<MeasurePlan>,
-    /// The changes while the run goes on.
+    /// The changes during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Arc<ChangePlan>>,
-    /// When enough repetitions are run, if that is not a number of them. No part of a stored plan.
+    /// The precision that ends the repetitions, if not a fixed number. Not part of a stored plan.
     #[serde(skip)]
     pub until: Option<Until>,
-    /// Settings that do nothing, or hardly what was meant. The plan runs in spite of them.
+    /// Settings without effect, or with one that is hardly intended. The plan runs nevertheless.
     /// Written as text; a plan that is read back has none.
     #[serde(skip_deserializing)]
     pub warnings: Arc<[Mistake]>,
@@ -63,45 +63,45 @@ pub struct Plan {
 /// One direction of one link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LanePlan {
-    /// Unique: `left>right`; of several between the same nodes, the second is `left>right/2`.
+    /// Unique: `left>right`; the second of several between the same nodes is `left>right/2`.
     pub name: String,
-    /// The table of the experiment that describes it, for messages: `network.links[0].back`. A key that
-    /// is not there is one of the link (`origin`).
+    /// The experiment's table that describes the lane, for messages: `network.links[0].back`. A key
+    /// that is missing there is one of the link (`origin`).
     pub place: String,
-    /// The node where it begins.
+    /// The node at the start.
     pub from: usize,
-    /// The node where it ends.
+    /// The node at the end.
     pub to: usize,
-    /// How fast bits leave.
+    /// The rate.
     pub rate: Rate,
-    /// How long a bit travels.
+    /// The propagation delay.
     pub delay: Duration,
-    /// What is added to the delay by chance.
+    /// Random additions to the delay.
     #[serde(deserialize_with = "stored::setting")]
     pub jitter: Jitter,
     /// The largest packet with its IP header, in bytes.
     pub mtu: u64,
-    /// Whether the router before it says so when a packet is larger than that.
+    /// Whether the router before the lane sends an ICMP message when a packet is larger than that.
     pub icmp: bool,
-    /// The queue in front of it.
+    /// The queue in front of the lane.
     pub queue: QueuePlan,
-    /// Losses on the way.
+    /// Losses on the link.
     #[serde(deserialize_with = "stored::optional")]
     pub loss: Option<Loss>,
-    /// Packets that others overtake.
+    /// Packets that are held back and overtaken.
     #[serde(deserialize_with = "stored::optional")]
     pub reordering: Option<Reordering>,
-    /// How the rate changes.
+    /// Changes of the rate.
     #[serde(deserialize_with = "stored::optional")]
     pub rate_changes: Option<RateChanges>,
-    /// Delays and opportunities of a light load.
+    /// Delays and opportunities under light load.
     #[serde(
         default,
         deserialize_with = "stored::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub light: Option<Light>,
-    /// How the delay changes.
+    /// Changes of the delay.
     #[serde(
         default,
         deserialize_with = "stored::optional",
@@ -111,13 +111,13 @@ pub struct LanePlan {
     /// Whether packets with a shorter delay overtake others.
     #[serde(default, skip_serializing_if = "is_false")]
     pub overtaking: bool,
-    /// The share of packets that are damaged on the way.
+    /// The share of packets that are corrupted.
     #[serde(default, deserialize_with = "stored::setting", skip_serializing_if = "is_never")]
     pub corruption: Probability,
-    /// The share of packets that arrive twice.
+    /// The share of packets that are duplicated.
     #[serde(default, deserialize_with = "stored::setting", skip_serializing_if = "is_never")]
     pub duplication: Probability,
-    /// Times at which nothing leaves.
+    /// Outages.
     #[serde(
         default,
         deserialize_with = "stored::optional",
@@ -131,22 +131,22 @@ pub struct LanePlan {
         skip_serializing_if = "Option::is_none"
     )]
     pub contention: Option<Contention>,
-    /// The shared medium that it is part of, if it is.
+    /// The shared medium to which the lane belongs, if any.
     pub lan: Option<Arc<LanPlan>>,
-    /// The rate times the largest base RTT of the flows that use it, or twice its own delay if none
-    /// does. The rate is that at which packets leave the queue: a shaper's, if that is less than the
-    /// link's.
+    /// The rate times the largest base RTT of the flows on the lane, or twice its own delay without
+    /// flows. The rate is that at which packets leave the queue: a shaper's, if that is less than
+    /// the link's.
     pub bdp: Bytes,
 }
 
 impl LanePlan {
-    /// The rate that traffic can have for long: that of the link, or of the shaper or policer before it
-    /// if that is less. A link whose rate changes counts with the one that it begins with.
+    /// The sustained rate of traffic: that of the link, or of the shaper or policer in front of it
+    /// if that is less. For a link whose rate changes, its initial rate.
     pub fn lasting_rate(&self) -> Rate {
         self.queue.discipline.rate().map_or(self.rate, |rate| rate.min(self.rate))
     }
 
-    /// How often its rate and its delay change in this time, outages included, in the mean.
+    /// The mean number of changes of rate and delay in this time, outages included.
     pub fn changes_in(&self, duration: Duration) -> u64 {
         let rates = self.rate_changes.as_ref().map_or(0, |it| it.changes_in(duration));
         let delays = self.delay_changes.as_ref().map_or(0, |it| it.changes_in(duration));
@@ -154,13 +154,14 @@ impl LanePlan {
         rates + delays + outages
     }
 
-    /// Whether it leads from a shared medium to a station, which takes no time: the station that sends has taken it.
+    /// Whether the lane leads from a shared medium to a station. It takes no time, which the
+    /// sending station has already taken.
     pub fn leaves_lan(&self) -> bool {
         self.lan.as_ref().is_some_and(|lan| lan.node == self.from)
     }
 
-    /// No packet stays for longer, from when it comes to its queue until it is at the other end: a full
-    /// queue and a packet in transmission go before it. The longest time there is if that is not known.
+    /// An upper bound of the time from a packet's arrival at the queue to its arrival at the far
+    /// end: a full queue and a packet in transmission go first. `Duration::MAX` if unknown.
     pub fn longest_stay(&self) -> Duration {
         let Jitter::UpTo(jitter) = self.jitter else { return Duration::MAX };
         let changes = self.rate_changes.is_some() || self.delay_changes.is_some();
@@ -190,76 +191,75 @@ pub(crate) fn is_never(probability: &Probability) -> bool {
 /// A queue with its sizes in packets or bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuePlan {
-    /// Which packets it drops, and in which order it serves them.
+    /// The queue discipline.
     pub discipline: Discipline,
-    /// How much it holds.
+    /// The queue limit.
     pub limit: QueueLimit,
 }
 
-/// How much a queue holds.
+/// The limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueLimit {
-    /// So many packets, whatever their size.
+    /// In packets, whatever their size.
     Packets(u64),
-    /// So many bytes.
+    /// In bytes.
     Bytes(u64),
 }
 
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowPlan {
-    /// Unique.
+    /// The unique name.
     pub name: String,
-    /// Where in the experiment it was described, for messages: `flows[1]`.
+    /// The experiment's entry that describes the flow, for messages: `flows[1]`.
     pub place: String,
     /// The node that sends the data.
     pub from: usize,
-    /// The node that receives it.
+    /// The node that receives the data.
     pub to: usize,
     /// The label to group by.
     pub class: String,
-    /// When it begins.
+    /// The start of the flow.
     pub start: Duration,
-    /// The most that chance adds to `start`. The backend draws it, from the seed and the name.
+    /// The maximum random addition to `start`, which the backend draws from the seed and the name.
     pub start_jitter: Duration,
-    /// What the application does.
+    /// The traffic of the application.
     pub traffic: Arc<TrafficPlan>,
-    /// What carries its data.
+    /// The transport of the data.
     pub transport: Transport,
-    /// The largest packet that the path carries, with its IP header: both ways for TCP, forward for UDP.
+    /// The largest packet on the path, with its IP header: in both directions for TCP, forward for
+    /// UDP.
     pub mtu: u64,
     /// The lanes from `from` to `to`.
     pub forward: Vec<usize>,
     /// The lanes from `to` to `from`.
     pub back: Vec<usize>,
-    /// The delays of all these lanes together.
+    /// The sum of the delays of all these lanes.
     pub base_rtt: Duration,
-    /// The lane of the way forward with the least rate ([`LanePlan::lasting_rate`]); the first among
-    /// equals.
+    /// The forward lane with the lowest rate ([`LanePlan::lasting_rate`]); the first among equals.
     pub bottleneck: usize,
 }
 
-/// A host that takes time for what it sends and receives, or has a queue of its own or receive
-/// offload.
+/// A host with processing time, a queue of its own or receive offload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostPlan {
-    /// Its node.
+    /// The host's node.
     pub node: usize,
-    /// Where in the experiment it was described, for messages: `hosts.server`.
+    /// The experiment's entry that describes the host, for messages: `hosts.server`.
     pub place: String,
-    /// How much time, if any.
+    /// The processing time, if any.
     #[serde(deserialize_with = "stored::optional")]
     pub cpu: Option<Cpu>,
-    /// Whether the queues of the lanes that begin here are its own.
+    /// Whether the queues of the lanes that begin here are the host's own.
     pub has_qdisc: bool,
-    /// Its devices have receive offload (GRO): how long what arrives waits for the poll, in whole
+    /// The interrupt delay of the host's devices with generic receive offload (GRO), in whole
     /// nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gro: Option<Duration>,
 }
 
-/// What carries the data of a flow.
+/// The transport of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Transport {
@@ -272,21 +272,21 @@ pub enum Transport {
 /// The TCP of both ends of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TcpPlan {
-    /// That of `from`.
+    /// The stack of `from`.
     #[serde(deserialize_with = "stored::stack")]
     pub stack: Arc<StackPlan>,
-    /// That of `to`.
+    /// The stack of `to`.
     #[serde(deserialize_with = "stored::stack")]
     pub peer_stack: Arc<StackPlan>,
 }
 
-/// What to write down.
+/// What to record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordPlan {
-    /// When the state of flows is written down.
+    /// When the state of flows is sampled.
     #[serde(deserialize_with = "stored::setting")]
     pub samples: Samples,
-    /// How often the state of lanes is written down.
+    /// How often the state of lanes is sampled.
     #[serde(deserialize_with = "stored::setting")]
     pub links: OrOff<Duration>,
     /// The lanes whose packets are captured.
@@ -304,19 +304,19 @@ impl RecordPlan {
     }
 }
 
-/// The part of a run that results are of, in whole nanoseconds after its start.
+/// The part of a run that results cover, in whole nanoseconds after its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasurePlan {
-    /// When it begins.
+    /// The beginning.
     pub from: Duration,
-    /// When it ends; that may be the end of the run, which need not be a whole nanosecond.
+    /// The end, which may be that of the run and then need not be a whole nanosecond.
     pub to: Duration,
-    /// How long its intervals are, if they have rows.
+    /// The length of the intervals, if there are any.
     pub every: Option<Duration>,
 }
 
 impl Plan {
-    /// What is said of a host.
+    /// The host at a node, if it has settings.
     fn host(&self, node: usize) -> Option<&HostPlan> {
         let place = self.hosts.binary_search_by_key(&node, |host| host.node);
         place.ok().map(|place| &self.hosts[place])
@@ -327,17 +327,17 @@ impl Plan {
         self.host(node).is_some_and(|host| host.has_qdisc)
     }
 
-    /// The time that a host takes, if it takes any.
+    /// The processing time of a host, if any.
     pub fn cpu(&self, node: usize) -> Option<&Cpu> {
         self.host(node)?.cpu.as_ref()
     }
 
-    /// How long what arrives at a host waits for a poll, if it has receive offload.
+    /// The interrupt delay of a host, if it has receive offload.
     pub fn gro(&self, node: usize) -> Option<Duration> {
         self.host(node)?.gro
     }
 
-    /// The part of the run that results are of.
+    /// The part of the run that results cover.
     pub fn measured(&self) -> MeasurePlan {
         let whole = MeasurePlan { from: Duration::ZERO, to: self.duration, every: None };
         self.measure.unwrap_or(whole)
@@ -345,7 +345,7 @@ impl Plan {
 }
 
 impl FlowPlan {
-    /// The TCP at both ends, if it is what carries the data.
+    /// The TCP of both ends, if the transport is TCP.
     pub fn tcp(&self) -> Option<&TcpPlan> {
         match &self.transport {
             Transport::Tcp(tcp) => Some(tcp),
@@ -360,7 +360,7 @@ impl FlowPlan {
 }
 
 impl Transport {
-    /// The word for it: `tcp`.
+    /// The transport's name: `tcp`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Tcp(_) => "tcp",

@@ -1,13 +1,13 @@
-//! Text of an experiment as a terminal, a message or a chart may show it.
+//! Text of an experiment in a form safe for a terminal, a message or a chart.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Text in which everything that a reader cannot see, or that moves what is seen, is spelled out.
+/// The text with all invisible characters spelled out, and those that move what is visible.
 ///
-/// An experiment may be from anyone. Its names and texts must not move the cursor, colour or hide
-/// what is around them, set a terminal's title, turn the direction of reading, or begin a new line
-/// that looks like a message. Such characters become `\n` or `\u{202e}`; all others stay as they are.
+/// Experiments may come from anyone. Their names and texts must not move the cursor, colour or hide
+/// other text, set a terminal's title, change the direction of reading, or begin a new line that
+/// looks like a message. Such characters become `\n` or `\u{202e}`; all others stay as they are.
 ///
 /// ```
 /// assert_eq!(tcplab_model::printable("flow\u{1b}[31m\u{202e}1"), "flow\\u{1b}[31m\\u{202e}1");
@@ -32,9 +32,9 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character is a control (Unicode's category Cc), a format character (Cf: zero width,
-/// bidirectional, tags), a separator of lines or paragraphs, or a space that has no width or is
-/// drawn as a letter's filler.
+/// Whether a character is a control (Unicode category Cc), a format character (Cf: zero width,
+/// bidirectional, tags), a line or paragraph separator, or a space without width or drawn as a
+/// filler.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

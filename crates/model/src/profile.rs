@@ -1,9 +1,9 @@
-//! The defaults of each profile: what a stack does before any option is set, and where they are from.
+//! The defaults of each profile: a stack's behaviour before any option is set, with sources.
 //!
 //! | file | profiles |
 //! |---|---|
-//! | here | what stands today: `rfc`, `linux-6.12`, `linux-6.1` |
-//! | `systems` | systems of their day: `linux-2.6.26`, `linux-2.6.20`, `freebsd-9.2`, `windows-7` |
+//! | here | current ones: `rfc`, `linux-6.12`, `linux-6.1` |
+//! | `systems` | historical systems: `linux-2.6.26`, `linux-2.6.20`, `freebsd-9.2`, `windows-7` |
 //! | `simulators` | `ns2`, `ns3` |
 
 use crate::schema::{
@@ -16,22 +16,21 @@ use tcplab_units::{Bytes, Duration};
 /// One line of a profile's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The option, by its key in an experiment: `min_rto`.
+    /// The option's key in an experiment: `min_rto`.
     pub option: &'static str,
-    /// Its value, as it would be written there: `"200 ms"`, in quotes.
+    /// The value as written in an experiment: `"200 ms"`, in quotes.
     pub value: String,
-    /// Where it is from.
+    /// The source of the value.
     pub source: &'static str,
 }
 
-/// What a profile sets, and the source of each option.
+/// The options of a profile, with the source of each.
 struct Table {
     options: StackPlan,
     sources: Vec<(&'static str, &'static str)>,
 }
 
-/// A table from lines `option: value, "source";`. It does not compile without one of the options, or
-/// without a source.
+/// A table from lines `option: value, "source";`. A missing option or source is a compile error.
 macro_rules! table {
     ($($option:ident: $value:expr, $source:literal;)+) => {
         Table {
@@ -41,7 +40,7 @@ macro_rules! table {
     };
 }
 
-/// A table like another one, but for these lines.
+/// A copy of another table, except for these lines.
 macro_rules! table_like {
     ($base:expr; $($option:ident: $value:expr, $source:literal;)+) => {{
         let mut table: Table = $base;
@@ -58,12 +57,12 @@ mod simulators;
 mod systems;
 
 impl Profile {
-    /// What it sets.
+    /// The options of the profile.
     pub fn options(self) -> StackPlan {
         self.table().options
     }
 
-    /// What it sets, line by line, each with its source.
+    /// The options line by line, each with its source.
     pub fn settings(self) -> Vec<Setting> {
         let table = self.table();
         let values = serde_json::to_value(&table.options).unwrap_or_default();
@@ -89,7 +88,8 @@ impl Profile {
     }
 }
 
-/// A value as in an experiment: a congestion control is its name, or a table if it has parameters.
+/// A value as written in an experiment: a congestion control is its name, or a table if it has
+/// parameters.
 fn as_written(value: &Value) -> String {
     let Some(table) = value.as_object() else { return value.to_string() };
     let pairs = |table: &Map<String, Value>| {
@@ -103,7 +103,7 @@ fn as_written(value: &Value) -> String {
     }
 }
 
-/// What the current standards say; where they leave a choice, what is said here.
+/// The current standards; where they leave a choice, the source says which was made.
 fn rfc() -> Table {
     table! {
         flavour: Flavour::Rfc, "what the standards say";
@@ -168,7 +168,7 @@ fn rfc() -> Table {
     }
 }
 
-/// What Linux 6.12 does. Names are the kernel's.
+/// Linux 6.12. Names are the kernel's.
 fn linux() -> Table {
     table! {
         flavour: Flavour::Linux, "net/ipv4/tcp_*.c";
@@ -238,7 +238,7 @@ fn linux() -> Table {
     }
 }
 
-/// What Linux 6.1 does.
+/// Linux 6.1.
 fn linux_6_1() -> Table {
     table_like! {
         linux();

@@ -1,12 +1,12 @@
-//! Finds the way that packets take: explicit routes, else that of a shape, else the fewest hops.
+//! Finds the paths of packets: explicit routes, else that of a shape, else the fewest hops.
 //!
-//! Most nodes of a large network have one link only and are never on the way to anywhere else, so
-//! the search stays among the others, and each of its results is kept.
+//! Most nodes of a large network have a single link and are never in the middle of a path, so the
+//! search skips them, and each result is cached.
 
 use crate::plan::LanePlan;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The lanes out of each node, and what is known about ways through them.
+/// The lanes out of each node, and the known paths.
 pub(crate) struct Routes<'a> {
     lanes: &'a [LanePlan],
     out: Vec<Vec<usize>>,
@@ -15,7 +15,7 @@ pub(crate) struct Routes<'a> {
     rule: Rule<'a>,
 }
 
-/// The nodes from one node to another, between which a shape has a way of its own.
+/// The nodes of a path that a shape defines between two nodes.
 pub(crate) type Rule<'a> = Box<dyn Fn(usize, usize) -> Option<Vec<usize>> + 'a>;
 
 impl<'a> Routes<'a> {
@@ -27,8 +27,8 @@ impl<'a> Routes<'a> {
         Self { lanes, out, explicit: BTreeMap::new(), found: BTreeMap::new(), rule }
     }
 
-    /// Packets from the first node of `path` to its last must take it. The nodes between which there
-    /// is no link are the error.
+    /// Makes packets from the first node of `path` to its last take this path. The error is a pair
+    /// of nodes without a link between them.
     pub fn fix(&mut self, path: &[usize]) -> Result<(), (usize, usize)> {
         let lanes = self.along(path)?;
         if let (Some(first), Some(last)) = (path.first(), path.last()) {
@@ -37,7 +37,7 @@ impl<'a> Routes<'a> {
         Ok(())
     }
 
-    /// The lanes along these nodes, or those between which there is none.
+    /// The lanes along these nodes, or a pair of nodes without a lane.
     fn along(&self, path: &[usize]) -> Result<Vec<usize>, (usize, usize)> {
         let mut lanes = Vec::new();
         for pair in path.windows(2) {
@@ -47,7 +47,7 @@ impl<'a> Routes<'a> {
         Ok(lanes)
     }
 
-    /// The lanes from one node to another, if a way leads there.
+    /// The lanes from one node to another, if there is a path.
     pub fn path(&mut self, from: usize, to: usize) -> Option<Vec<usize>> {
         if let Some(lanes) = self.explicit.get(&(from, to)) {
             return Some(lanes.clone());
@@ -67,7 +67,7 @@ impl<'a> Routes<'a> {
             return Some(path);
         }
         let last = match self.out[to][..] {
-            // The way into a node with one link is the other direction of the way out.
+            // The path into a node with one link is the other direction of the path out of it.
             [only] => Some(only ^ 1),
             _ => None,
         };
@@ -83,7 +83,7 @@ impl<'a> Routes<'a> {
     }
 }
 
-/// Breadth first, in the order of the lanes.
+/// Breadth-first search, in the order of the lanes.
 fn search(lanes: &[LanePlan], out: &[Vec<usize>], from: usize, to: usize) -> Option<Vec<usize>> {
     let mut reached_by = vec![None; out.len()];
     let mut waiting = VecDeque::from([from]);

@@ -9,17 +9,17 @@ use crate::schema::{
 };
 use tcplab_units::{Duration, Rate};
 
-/// A link between two named nodes, everything about it decided.
+/// A link between two named nodes, fully resolved.
 pub(crate) struct LinkSpec {
     pub between: [String; 2],
     pub forward: Lane,
     pub back: Lane,
     pub place: String,
-    /// The medium, whose node is the second.
+    /// The medium, whose node is the second one.
     pub lan: Option<LanPlan>,
 }
 
-/// The links that all parts of `network` stand for, in the order of the schema.
+/// The links of all parts of `network`, in the order of the schema.
 pub(crate) fn expand(network: &Network, seed: u64, mistakes: &mut Vec<Mistake>) -> Vec<LinkSpec> {
     let mut wiring = Wiring { links: Vec::new(), seed, mistakes };
     if let Some(shape) = &network.dumbbell {
@@ -52,15 +52,15 @@ pub(crate) fn expand(network: &Network, seed: u64, mistakes: &mut Vec<Mistake>) 
     wiring.links
 }
 
-/// Back-off grows to a thousand slots, so more stations would hardly send.
+/// Back-off grows to a thousand slots, so additional stations would hardly send.
 const STATIONS: usize = 1000;
 
-/// Pairs and hosts of a shape.
+/// The most pairs or hosts of a shape.
 const MOST_RTTS: usize = 100_000;
 
 struct Wiring<'a> {
     links: Vec<LinkSpec>,
-    /// Of the run: some shapes draw from it.
+    /// The run's seed, for shapes with random parts.
     seed: u64,
     mistakes: &'a mut Vec<Mistake>,
 }
@@ -72,7 +72,7 @@ impl Wiring<'_> {
         self.links.push(LinkSpec { between, forward, back, place: String::new(), lan: None });
     }
 
-    /// Both directions of a link, where `back` says what differs there.
+    /// Both directions of a link; `back` has the settings that differ there.
     fn both(
         &mut self,
         settings: &LinkSettings,
@@ -84,7 +84,7 @@ impl Wiring<'_> {
         Some((forward, back))
     }
 
-    /// The links of a shape were described together.
+    /// Sets the place of a shape's links to that of the shape.
     fn placed(&mut self, first: usize, at: &str) {
         for link in &mut self.links[first..] {
             at.clone_into(&mut link.place);
@@ -109,7 +109,7 @@ impl Wiring<'_> {
         self.placed(first, at);
     }
 
-    /// The delays on the left and on the right of each pair.
+    /// The access delays on the left and on the right of each pair.
     fn access_delays(
         &mut self,
         shape: &Dumbbell,
@@ -153,7 +153,8 @@ impl Wiring<'_> {
         Some(delays.collect())
     }
 
-    /// How many pairs or hosts there are: as said by a number or by a list of RTTs, else the
+    /// The number of pairs or hosts: given as a number or by the length of a list of RTTs, else the
+    /// default.
     /// default.
     fn number(
         &mut self,
@@ -197,7 +198,7 @@ impl Wiring<'_> {
         if shape.rtts.is_some() && is_delayed {
             return self.add_mistake("rtts", "take the place of `delay`; give one of them", at);
         }
-        // RTTs are put into the links below.
+        // RTTs are set on the links below.
         let none = shape.rtts.is_some().then_some(Duration::ZERO);
         let settings = LinkSettings { delay: settings.delay.or(none), ..settings };
         let Some(link) = self.both(&settings, &shape.back, at) else { return };
@@ -231,7 +232,7 @@ impl Wiring<'_> {
         let access = shape.access.or(&settings);
         let mut again = Vec::new();
         let access = access.lane("network.fat_tree.access", &mut again);
-        // What is missing for all links is said once.
+        // A setting missing for all links is reported once.
         let (Some(lane), Some(access)) = (lane, access) else {
             if self.mistakes.is_empty() {
                 self.mistakes.append(&mut again);
@@ -256,7 +257,7 @@ impl Wiring<'_> {
                 let reason = "has no links; give the `file` of a network, or `links`";
                 return self.mistakes.push(Problem::Invalid(reason.into()).at(at));
             }
-            // It could not be read, and that has been said.
+            // The file could not be read, which has been reported.
             (Some(_), true) => return,
             (Some(_), false) => {
                 return self.add_mistake("file", "is given beside `links`; give one of them", at);
@@ -319,7 +320,7 @@ impl Wiring<'_> {
         self.placed(first, at);
     }
 
-    /// A link, of which `base` says what it leaves out.
+    /// A link, with defaults from `base`.
     fn single(&mut self, link: &Link, base: &LinkSettings, at: &str) {
         let first = self.links.len();
         let settings = LinkSettings::from(link).or(base);
@@ -335,8 +336,8 @@ impl Wiring<'_> {
         self.placed(first, at);
     }
 
-    /// A link from each station to the node of the medium. On its way there a packet waits for the medium
-    /// and crosses it; from there to the other station it takes no time.
+    /// A link from each station to the node of the medium. On the way there a packet waits for the
+    /// medium and crosses it; from there to the other station it takes no time.
     fn lan(&mut self, network: &Network, name: &str) {
         let lan = &network.lan[name];
         let place = Place::Root.key("network");
@@ -386,7 +387,8 @@ impl Wiring<'_> {
     }
 }
 
-/// Access links are no bottleneck unless they are made one: they are ten times as fast as the link
+/// Access links are ten times as fast as the link behind them by default, so that they are no
+/// bottleneck.
 /// they lead to.
 fn or_default(access: &LinkSettings, delay: Duration, slow: &(Lane, Lane)) -> LinkSettings {
     let fastest = slow.0.rate.max(slow.1.rate).bits_per_second();

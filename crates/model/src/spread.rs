@@ -1,22 +1,22 @@
-//! Distributions of times, as tables that are drawn from.
+//! Distributions of times, as lookup tables for random draws.
 //!
-//! A distribution becomes cells of the same probability: the first holds the least 1/4096 of all
-//! times, and so on. Within a cell times are evenly spread. So every backend draws the same time from
-//! the same random number, without mathematics that a kernel does not have. The last cell of a
-//! distribution without an end is as wide as gives its times their mean: the mean of all is exact, and
-//! what is rarer than one in 4096 is not longer than that cell.
+//! A distribution is divided into cells of equal probability: the first holds the lowest 1/4096 of
+//! all times, and so on. Times are uniform within a cell. Every backend then draws the same time
+//! from the same random number, without mathematical functions that a kernel lacks. The last cell
+//! of an unbounded distribution is as wide as its mean requires: the overall mean is exact, but
+//! times rarer than one in 4096 are bounded by that cell.
 
 use crate::schema::{Normal, ParetoTimes, Spread};
 use sha2::{Digest, Sha256};
 use tcplab_units::Duration;
 
-/// Into how many cells a continuous distribution is divided.
+/// The number of cells of a continuous distribution.
 const CELLS: u32 = 4096;
 
-/// The least and the greatest time of a cell.
+/// The minimum and maximum of a cell.
 pub type Cell = (Duration, Duration);
 
-/// The cells of a distribution, all of the same probability.
+/// The cells of a distribution, all of equal probability.
 pub fn cells(spread: &Spread) -> Vec<Cell> {
     match spread {
         Spread::Uniform(it) => vec![(it.least, it.most)],
@@ -24,7 +24,7 @@ pub fn cells(spread: &Spread) -> Vec<Cell> {
         Spread::ParetoTimes(it) => pareto(it),
         Spread::Exponential(it) => continuous(
             |share| -libm::log1p(-share) * it.mean.as_picos() as f64,
-            // Without memory: beyond any time, the mean is that time and one mean more.
+            // Memoryless: the mean beyond any time is that time plus the mean.
             |from| from + it.mean.as_picos() as f64,
         ),
         Spread::Measured(it) => {
@@ -35,7 +35,7 @@ pub fn cells(spread: &Spread) -> Vec<Cell> {
     }
 }
 
-/// The mean of what is drawn from cells.
+/// The mean of the cells.
 pub fn mean(cells: &[Cell]) -> Duration {
     let sum: u128 = cells
         .iter()
@@ -44,8 +44,8 @@ pub fn mean(cells: &[Cell]) -> Duration {
     Duration::from_picos((sum / (2 * cells.len().max(1) as u128)) as u64)
 }
 
-/// A time for an element of a network, drawn from the run's seed, the name of what asks and a number: the
-/// same whatever else is drawn.
+/// A time for an element of a network, drawn from the run's seed, the element's name and a number,
+/// independently of other draws.
 pub(crate) fn drawn(cells: &[Cell], seed: u64, name: &str, number: u64) -> Duration {
     let hash = Sha256::new().chain_update(seed.to_le_bytes()).chain_update(number.to_le_bytes());
     let hash = hash.chain_update(name).finalize();
@@ -58,10 +58,10 @@ pub(crate) fn drawn(cells: &[Cell], seed: u64, name: &str, number: u64) -> Durat
     least + Duration::from_picos(((word(8) * (width + 1)) >> 64) as u64)
 }
 
-/// From the inverse of the distribution function, and the mean of all that is more than a time, both in
-/// picoseconds.
+/// Cells from the inverse of the distribution function and from the conditional mean beyond a time,
+/// both in picoseconds.
 fn continuous(inverse: impl Fn(f64) -> f64, mean_beyond: impl Fn(f64) -> f64) -> Vec<Cell> {
-    // The greatest time of all is a quarter of the clock's range, 53 days.
+    // Times are limited to a quarter of the clock's range, 53 days.
     let picos = |picos: f64| Duration::from_picos((picos.clamp(0.0, 4.6e18)) as u64);
     let edge = |cell: u32| inverse(f64::from(cell) / f64::from(CELLS));
     let mut cells: Vec<_> = (0..CELLS - 1).map(|cell| (edge(cell), edge(cell + 1))).collect();
@@ -74,7 +74,7 @@ fn pareto(pareto: &ParetoTimes) -> Vec<Cell> {
     let (least, shape) = (pareto.least.as_picos() as f64, pareto.shape);
     continuous(
         |share| least / libm::pow(1.0 - share, 1.0 / shape),
-        // What lies beyond a time is a Pareto distribution again, with that time as the least.
+        // The part beyond a time is a Pareto distribution with that time as the minimum.
         |from| from * shape / (shape - 1.0),
     )
 }
@@ -84,24 +84,24 @@ fn normal(normal: &Normal) -> Vec<Cell> {
     let mut cells = continuous(
         |share| mean + deviation * quantile(share),
         |from| {
-            // The mean of a tail is the density where it begins over its probability.
+            // The mean of a tail is the density where the tail begins over its probability.
             let from = (from - mean) / deviation;
             let density = libm::exp(-from * from / 2.0) / (2.0 * std::f64::consts::PI).sqrt();
             mean + deviation * density / above(from)
         },
     );
-    // The lower tail is as the upper one, down to nothing.
+    // The lower tail mirrors the upper one, down to zero.
     let last = cells[cells.len() - 1].1;
     cells[0].0 = (normal.mean * 2).saturating_sub(last);
     cells
 }
 
-/// The probability that a standard normal number is above this.
+/// The probability that a standard normal variable is above this value.
 fn above(value: f64) -> f64 {
     libm::erfc(value / std::f64::consts::SQRT_2) / 2.0
 }
 
-/// Below which a standard normal number is with this probability, found by halving.
+/// The value that a standard normal variable is below with this probability, by bisection.
 fn quantile(share: f64) -> f64 {
     let (mut low, mut high) = (-10.0, 10.0);
     for _ in 0..60 {

@@ -1,4 +1,4 @@
-//! Reads plans back that were written as JSON: those beside stored results.
+//! Reads stored plans, written as JSON beside results.
 
 use crate::id;
 use crate::mistake::Mistake;
@@ -10,28 +10,28 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl Plan {
-    /// Reads a plan from the JSON that it was written as.
+    /// Reads a plan from its JSON.
     ///
     /// # Errors
-    /// The text is no plan, or not one of this version.
+    /// The text is not a plan, or was written by another version.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let plan: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         plan.check_places()?;
         Ok(plan)
     }
 
-    /// The id that its content gives it: another one than its own where it was changed.
+    /// The id computed from the content, which differs from the stored one if the plan was changed.
     pub fn derived_id(&self) -> String {
         id::id(&self.backend, &self.version, self.seed, &id::content(self))
     }
 
-    /// What it has in common with runs that are equal to it until its change, and then not: those can go
-    /// on from one state. Nothing for a run without a change.
+    /// The id of the part that is shared with runs that are equal up to their change: such runs can
+    /// continue from one state. `None` for a run without a change.
     pub fn beginning(&self) -> Option<String> {
         id::beginning(self)
     }
 
-    /// Whether every number of a node or lane has one.
+    /// Checks that all numbers of nodes and lanes exist.
     fn check_places(&self) -> Result<(), String> {
         let (nodes, lanes) = (self.nodes.len(), self.lanes.len());
         let ends = self.lanes.iter().flat_map(|lane| [lane.from, lane.to]);
@@ -61,7 +61,7 @@ impl Plan {
     }
 }
 
-/// Settings that stand in plans as they are written in experiments.
+/// Settings that plans contain as experiments write them.
 macro_rules! as_written {
     ($($type:ty),+) => {$(
         impl<'de> serde::Deserialize<'de> for $type {
@@ -74,12 +74,12 @@ macro_rules! as_written {
 
 pub(crate) use as_written;
 
-/// Reads a setting as it stands in an experiment.
+/// Reads a setting as written in an experiment.
 pub(crate) fn setting<'de, D: Deserializer<'de>, T: Read>(input: D) -> Result<T, D::Error> {
     read(&Value::deserialize(input)?)
 }
 
-/// A setting, or null for none.
+/// An optional setting, or null.
 pub(crate) fn optional<'de, D: Deserializer<'de>, T: Read>(
     input: D,
 ) -> Result<Option<T>, D::Error> {
@@ -87,7 +87,7 @@ pub(crate) fn optional<'de, D: Deserializer<'de>, T: Read>(
     if value.is_null() { Ok(None) } else { read(&value).map(Some) }
 }
 
-/// A transport with every option decided.
+/// A transport with every option resolved.
 pub(crate) fn stack<'de, D: Deserializer<'de>>(input: D) -> Result<Arc<StackPlan>, D::Error> {
     let mut value = Value::deserialize(input)?;
     if let Some(cc) = value.get_mut("cc") {
@@ -106,7 +106,7 @@ pub(crate) fn congestion_control<'de, D: Deserializer<'de>>(
     read(&value)
 }
 
-/// In experiments the parameters of a congestion control stand beside its name.
+/// In experiments the parameters of a congestion control are beside its name.
 fn params_beside_name(value: &mut Value) {
     if let Value::Object(cc) = value
         && let Some(Value::Object(params)) = cc.shift_remove("params")

@@ -1,12 +1,12 @@
-//! Guesses what a misspelt word was meant to be.
+//! Suggests a known word for a misspelt one.
 
-/// The word of `known` nearest to `word`, if it is near enough to be what was meant.
+/// The word of `known` nearest to `word`, if it is similar enough.
 pub fn suggest<'a, K: AsRef<str>>(word: &str, known: &'a [K]) -> Option<&'a str> {
     let length = word.chars().count();
     if length > 60 {
         return None;
     }
-    // Who writes half of a name, "reno", means that one rather than another that looks alike, "veno".
+    // "reno", the end of a name, means that name rather than a similar one, "veno".
     let is_part = |name: &&str| length > 3 && name.to_lowercase().ends_with(&word.to_lowercase());
     let mut whole = known.iter().map(AsRef::as_ref).filter(is_part);
     if let (Some(name), None) = (whole.next(), whole.next()) {
@@ -17,10 +17,10 @@ pub fn suggest<'a, K: AsRef<str>>(word: &str, known: &'a [K]) -> Option<&'a str>
     near.filter(|(distance, _)| *distance <= most).min_by_key(|(d, _)| *d).map(|(_, name)| name)
 }
 
-/// A longer list is cut here.
+/// A longer list is truncated.
 const SHOWN: usize = 30;
 
-/// "did you mean ...?" or the list of what there is.
+/// "did you mean ...?" or the list of known words.
 pub(crate) fn or_known(word: &str, known: &[String]) -> String {
     if let Some(near) = suggest(word, known) {
         return format!("did you mean \"{near}\"?");
@@ -36,8 +36,8 @@ pub(crate) fn or_known(word: &str, known: &[String]) -> String {
     }
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `from` into `to`, without
-/// regard to case.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn `from` into
+/// `to`, ignoring case.
 fn distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.to_lowercase().chars().collect();
     let to: Vec<char> = to.to_lowercase().chars().collect();
@@ -75,7 +75,7 @@ mod tests {
     fn half_of_a_name_is_that_name() {
         assert_eq!(suggest("reno", &["veno", "newreno", "cubic"]), Some("newreno"));
         assert_eq!(suggest("Reno", &["veno", "NewReno"]), Some("NewReno"));
-        // Where it is half of two, neither is meant more than the other.
+        // The end of two names suggests neither of them.
         assert_eq!(suggest("reno", &["veno", "newreno", "oldreno"]), Some("veno"));
     }
 }

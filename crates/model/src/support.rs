@@ -1,8 +1,8 @@
-//! Which backend runs what. Refusals of all backends and the lists in the documentation come from the
-//! one table here.
+//! The table of features by backend. It is the source of all rejections and of the lists in the
+//! documentation.
 //!
-//! A backend may have further limits, of sizes or of combinations, which it finds itself. Where such a
-//! limit stands in the table, [`missing`] makes the refusal of it.
+//! A backend may have further limits, of sizes or of combinations, which it checks itself. If such
+//! a limit is in the table, [`missing`] makes its message.
 
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, HostPlan, LanePlan, Plan, TcpPlan};
@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tcplab_units::{Bytes, Duration};
 
-/// Something that an experiment may ask for.
+/// A feature that an experiment may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// The key of a link, a flow or the experiment that asks for it: `queue`.
+    /// The key of a link, a flow or the experiment that uses the feature: `queue`.
     pub key: &'static str,
-    /// The kind that stands under this key, where it has kinds: `codel`.
+    /// The kind under this key, if the key has kinds: `codel`.
     pub kind: Option<&'static str>,
-    /// Its name in documentation, after the heading of its list ([`GROUPS`]): "PIE".
+    /// The feature's name in the documentation, after the heading of its list ([`GROUPS`]): "PIE".
     pub name: &'static str,
     /// The backends that run it.
     pub on: &'static [&'static str],
@@ -30,7 +30,7 @@ const SIM: &[&str] = &["sim"];
 const LINUX: &[&str] = &["linux"];
 const BOTH: &[&str] = &["sim", "linux"];
 
-/// All features that some backend does not run, and what there is beside them.
+/// All features that some backend lacks, and their alternatives.
 pub const FEATURES: &[Feature] = &[
     kind("queue", "droptail", "drop-tail", BOTH),
     kind("queue", "drophead", "drop-head", BOTH),
@@ -137,8 +137,8 @@ pub const FEATURES: &[Feature] = &[
 
 const KEEPALIVE: &str = "a time of keepalives that is no number of seconds up to 32767";
 
-/// What experiments may have one of several kinds of: the key, what messages call it, and the heading of
-/// its list in documentation.
+/// Keys with several kinds: the key, its name in messages, and the heading of its list in the
+/// documentation.
 pub const GROUPS: &[(&str, &str, &str)] = &[
     ("queue", "the queue discipline", "queues"),
     ("loss", "the loss", "losses"),
@@ -149,7 +149,8 @@ pub const GROUPS: &[(&str, &str, &str)] = &[
     ("cc", "the congestion control", "congestion controls"),
 ];
 
-/// The heading under which documentation lists a feature of this key, if it is one of several.
+/// The heading under which the documentation lists a feature with this key, if it is one of several
+/// kinds.
 pub fn heading(key: &str) -> Option<&'static str> {
     if key.starts_with("stack.") {
         return Some("transport options");
@@ -170,7 +171,7 @@ const fn one(key: &'static str, name: &'static str, on: &'static [&'static str])
     Feature { key, kind: None, name, on }
 }
 
-/// What a plan asks for and this backend does not run, each with its place.
+/// The features of a plan that this backend lacks, each with its place.
 pub fn unsupported(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
     let mut mistakes: Vec<Mistake> = Vec::new();
     let mut add = |place: &str, asked: &[Asked]| {
@@ -180,7 +181,7 @@ pub fn unsupported(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
             }
         }
     };
-    // Links and flows made by one description share its place, and mostly what they ask for.
+    // Links and flows from one description share its place, and mostly their features.
     let mut last = ("", Vec::new());
     for lane in plan.lanes.iter() {
         let this = (lane.place.as_str(), asked_by_lane(lane));
@@ -213,7 +214,7 @@ pub fn unsupported(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
         if std::mem::replace(&mut last, flow.place.as_str()) != flow.place.as_str() {
             stacks.clear();
         }
-        // Each host may have its own.
+        // Each host may have its own stack.
         for stack in flow.tcp().into_iter().flat_map(TcpPlan::stacks) {
             if stacks.insert(Arc::as_ptr(stack)) {
                 add(&flow.place, &asked_by_stack(stack, &usual));
@@ -228,10 +229,10 @@ pub fn find(key: &str, kind: &str) -> Option<&'static Feature> {
     FEATURES.iter().find(|feature| feature.key == key && feature.kind == Some(kind))
 }
 
-/// What is wrong with a feature that this backend does not run, which the backend itself has found.
+/// The problem of a feature that this backend lacks, where the backend checks it itself.
 ///
 /// # Panics
-/// The feature does not stand in the table, or the backend runs it.
+/// The feature is not in the table, or the backend runs it.
 pub fn missing(key: &'static str, kind: Option<&'static str>, backend: &'static str) -> Problem {
     problem((key, kind), backend).expect("the backend does not run the feature")
 }
@@ -285,14 +286,14 @@ fn asked_by_flow(flow: &FlowPlan) -> Vec<Asked> {
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
-/// Linux takes no less for `tcp_rmem`.
+/// Linux does not accept less for `tcp_rmem`.
 const LEAST_RMEM: Bytes = Bytes(4096);
-/// `MAX_TCP_KEEPIDLE` and `MAX_TCP_KEEPINTVL`, and what `TCP_USER_TIMEOUT` takes: an int.
+/// The integer limits of `MAX_TCP_KEEPIDLE`, `MAX_TCP_KEEPINTVL` and `TCP_USER_TIMEOUT`.
 const LONGEST_KEEPALIVE: Duration = Duration::from_secs(32_767);
 const LONGEST_USER_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Options that a kernel of our time does not let one choose, or not so finely: those that differ from
-/// what it `usual`ly does.
+/// The options that differ from `usual` and that a current kernel does not let one choose, or not
+/// as precisely.
 fn asked_by_stack(stack: &StackPlan, usual: &StackPlan) -> Vec<Asked> {
     let is_whole = |time: Duration, unit: Duration| time.as_picos().is_multiple_of(unit.as_picos());
     let is_delay_usual = stack.delayed_ack == usual.delayed_ack || stack.delayed_ack == OrOff::Off;
@@ -301,7 +302,7 @@ fn asked_by_stack(stack: &StackPlan, usual: &StackPlan) -> Vec<Asked> {
     let keeps = |time: Duration| is_whole(time, SECOND) && time <= LONGEST_KEEPALIVE;
     [
         ("stack.fack", !stack.fack),
-        // With SACK it makes no difference.
+        // With SACK the setting has no effect.
         ("stack.recovery", stack.sack || stack.recovery == usual.recovery),
         ("stack.ecn", stack.ecn != Ecn::Accurate),
         ("stack.abc", stack.abc == AckCounting::Segment),
@@ -333,10 +334,10 @@ fn asked_by_stack(stack: &StackPlan, usual: &StackPlan) -> Vec<Asked> {
     .collect()
 }
 
-/// What is wrong with a feature on this backend, if anything is, and where.
+/// The problem of a feature on this backend, if any, with its place.
 fn missing_feature((key, kind): Asked, place: &str, backend: &'static str) -> Option<Mistake> {
     let problem = problem((key, kind), backend)?;
-    // Nobody writes that a link is part of a shared medium.
+    // No key says that a link is part of a shared medium.
     Some(problem.at(match (place, key) {
         (place, "lan") => place.into(),
         ("", key) => key.into(),

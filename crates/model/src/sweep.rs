@@ -1,4 +1,4 @@
-//! Expands what varies: variants, keys that step together, and all combinations of a sweep.
+//! Expands variants, zips, and all combinations of a sweep.
 
 use crate::mistake::{Mistake, Problem};
 use crate::parameters::VARIANT;
@@ -8,43 +8,43 @@ use serde_json::{Map, Value};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// More runs than this are a slip of the pen.
+/// More runs than this are probably a mistake.
 pub(crate) const MOST_RUNS: u64 = 100_000;
 
-/// No key lies deeper.
+/// The deepest key.
 const DEEPEST: usize = 16;
 
-/// The longest name of a variant, in bytes: tables and charts print it.
+/// The longest name of a variant in bytes: tables and charts print it.
 const LONGEST_NAME: usize = 128;
 
-/// Something that varies: each run has one of its choices.
+/// A varying group of settings: each run has one of its choices.
 #[derive(Debug)]
 pub(crate) struct Axis {
-    /// The key that it was written under.
+    /// The key under which the group was written.
     pub key: &'static str,
     pub choices: Vec<Choice>,
 }
 
-/// Settings that come together.
+/// Settings that are made together.
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
-    /// What tables say of it: swept keys with their values, or the name of a variant.
+    /// The labels in tables: swept keys with their values, or the name of a variant.
     pub labels: Vec<(String, Value)>,
     pub settings: Vec<Setting>,
 }
 
-/// A key with the value that it gets.
+/// A key with its new value.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// The key as it was written.
+    /// The key as written.
     written: String,
-    /// The key as messages spell it: a parameter's begins with `let`.
+    /// The key as spelled in messages: a parameter's begins with `let`.
     pub path: String,
     steps: Vec<Step>,
     value: Value,
-    /// Where the key stands in the experiment.
+    /// The place of the key in the experiment.
     pub key: String,
-    /// Which of the key's values it is.
+    /// The index among the key's values.
     index: Option<usize>,
 }
 
@@ -54,8 +54,8 @@ enum Step {
     Index(usize),
 }
 
-/// What varies in an experiment, the slowest first: variants, what steps together, the sweep.
-/// Takes it out of the tree.
+/// The axes of an experiment, the slowest first: variants, zips, the sweep. Removes them from the
+/// tree.
 pub(crate) fn axes(tree: &mut Value, mistakes: &mut Vec<Mistake>) -> Vec<Axis> {
     let [variants, tied, swept] = ["variants", "zip", "sweep"].map(|key| take(tree, key));
     let known = Known::new(tree, mistakes);
@@ -86,12 +86,12 @@ fn read<T: Read>(value: Option<Value>, key: &str, mistakes: &mut Vec<Mistake>) -
     T::read(&value?, &Place::Root.key(key), mistakes)
 }
 
-/// The experiment that paths lead through, and its parameters.
+/// The experiment to which paths refer, and its parameters.
 struct Known<'a> {
     tree: &'a Value,
-    /// The names that paths can begin with, besides keys.
+    /// The names with which paths can begin, besides keys.
     parameters: BTreeSet<String>,
-    /// The settings of paths that lead to several places.
+    /// The number of settings from paths with several places.
     several: Cell<u128>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Known<'a> {
         Some(Axis { key: "sweep", choices: choices.collect() })
     }
 
-    /// One axis for keys that step together.
+    /// One axis for keys that change together.
     fn tied(&self, tied: Sweep, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Axis> {
         let before = mistakes.len();
         let Some((first, length)) = tied.0.first().map(|(path, it)| (path.clone(), it.len()))
@@ -166,7 +166,7 @@ impl<'a> Known<'a> {
         (mistakes.len() == before).then_some(Axis { key: "zip", choices })
     }
 
-    /// One axis whose choices are the variants.
+    /// One axis with the variants as its choices.
     fn variants(&self, variants: Variants, mistakes: &mut Vec<Mistake>) -> Axis {
         let root = Place::Root.key("variants");
         if variants.0.is_empty() {
@@ -199,7 +199,7 @@ impl<'a> Known<'a> {
         Axis { key: "variants", choices }
     }
 
-    /// The places that a path leads to, several with a `*`. Each of them gets so many values.
+    /// The places of a path, several with a `*`. Each of them gets so many values.
     fn ends(&self, path: &str, values: usize) -> Result<Vec<Vec<Step>>, Problem> {
         let ends = expand(self.tree, self.steps(varied(path)?)?)?;
         if ends.len() > 1 {
@@ -213,7 +213,7 @@ impl<'a> Known<'a> {
         Ok(ends)
     }
 
-    /// The steps of a path, which begins with a key of experiments or a parameter.
+    /// The steps of a path, which begins with a key of the experiment or a parameter.
     fn steps(&self, mut steps: Vec<Step>) -> Result<Vec<Step>, Problem> {
         let Some(Step::Key(first)) = steps.first() else { return Ok(steps) };
         if self.parameters.contains(first) {
@@ -227,7 +227,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The settings of one value at all places where a path leads.
+/// The settings of one value at all places of a path.
 fn settings<'a>(
     path: &'a str,
     ends: &'a [Vec<Step>],
@@ -238,8 +238,8 @@ fn settings<'a>(
     ends.iter().map(move |steps| Setting::new(path, steps, value.clone(), key, index))
 }
 
-/// Puts indices in the place of names: in a list, `*` is each of its entries, and a name the entry that
-/// has it.
+/// Replaces names with indices: in a list, `*` is each of its entries, and a name the entry of that
+/// name.
 fn expand(tree: &Value, steps: Vec<Step>) -> Result<Vec<Vec<Step>>, Problem> {
     let mut ends = vec![(Vec::new(), Some(tree))];
     for step in steps {
@@ -279,8 +279,8 @@ fn entry_name(list: &[Step], index: usize, items: &[Value]) -> Option<String> {
     }
 }
 
-/// The settings of a variant: tables are merged into what is there, so each of their keys is one.
-/// A table with a `kind` is a value of its own.
+/// The settings of a variant: tables are merged into existing ones, so each of their keys is a
+/// setting. A table with a `kind` is a single value.
 fn flatten(
     written: &str,
     steps: &[Step],
@@ -304,9 +304,9 @@ fn flatten(
     }
 }
 
-/// Refuses settings of the same key, or of a part of it, in several groups.
+/// Rejects settings of the same key, or of a part of it, in several groups.
 fn check_overlaps(mut settings: Vec<(usize, &Setting)>, mistakes: &mut Vec<Mistake>) {
-    // What a path is the beginning of comes right after it.
+    // Sorting puts a path directly before the paths that begin with it.
     settings.sort_by(|(_, one), (_, other)| one.steps.cmp(&other.steps));
     let mut outer: Option<(usize, &Setting)> = None;
     for (group, inner) in settings {
@@ -333,12 +333,12 @@ impl Setting {
         Self { written: written.into(), path, steps: steps.into(), value, key: key.into(), index }
     }
 
-    /// Where the value stands in the experiment.
+    /// The place of the value in the experiment.
     pub fn place(&self) -> String {
         self.index.map_or_else(|| self.key.clone(), |index| format!("{}[{index}]", self.key))
     }
 
-    /// Puts the value into the tree.
+    /// Sets the value in the tree.
     pub fn set(&self, tree: &mut Value) -> Result<(), Problem> {
         let mut target = tree;
         let mut reached = String::new();
@@ -346,8 +346,7 @@ impl Setting {
             target = match (step, target) {
                 (Step::Key(key), Value::Object(table)) => {
                     reached = if reached.is_empty() { key.clone() } else { reached + "." + key };
-                    // A key that is not there is made here; whether the schema knows it, the reader
-                    // says.
+                    // A missing key is created here. The reader checks whether the schema has it.
                     table.entry(key.as_str()).or_insert_with(|| Value::Object(Map::new()))
                 }
                 (Step::Key(key), Value::Null) if reached.is_empty() => {
@@ -388,7 +387,7 @@ fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A path as messages spell it.
+/// A path as spelled in messages.
 fn spelled(steps: &[Step]) -> String {
     fn within(steps: &[Step], place: &Place<'_>) -> String {
         match steps {
@@ -404,7 +403,7 @@ fn nothing_there(path: &str, there: &str) -> Problem {
     Problem::Invalid(format!("there is nothing at `{path}`: {there}"))
 }
 
-/// The keys that are the same in all runs.
+/// The keys that must be equal in all runs.
 const FIXED: [&str; 6] = ["sweep", "zip", "variants", "repeat", "name", "advise"];
 
 /// The steps of a path that may vary.
@@ -422,8 +421,8 @@ fn varied(path: &str) -> Result<Vec<Step>, Problem> {
     }
 }
 
-/// Takes `flows[0].cc` apart. A key with other characters than letters, digits, `-` and `_` is in
-/// quotation marks.
+/// Splits `flows[0].cc` into steps. A key with other characters than letters, digits, `-` and `_`
+/// is in quotation marks.
 fn steps(path: &str) -> Result<Vec<Step>, Problem> {
     if let Some(inside) = path.strip_prefix("change.") {
         return steps_into_change(inside);
@@ -465,7 +464,7 @@ fn steps(path: &str) -> Result<Vec<Step>, Problem> {
 
 /// In `[change]` a path is one key: `change.flows[0].cc` is `"flows[0].cc"` there.
 fn steps_into_change(path: &str) -> Result<Vec<Step>, Problem> {
-    // As messages spell it, the key is in quotation marks.
+    // Messages spell the key in quotation marks.
     let path = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')).unwrap_or(path);
     varied(path)?;
     Ok([CHANGE, path].map(|key| Step::Key(key.into())).into())
@@ -473,7 +472,7 @@ fn steps_into_change(path: &str) -> Result<Vec<Step>, Problem> {
 
 pub(crate) const CHANGE: &str = "change";
 
-/// Puts the settings of a change into a tree, and gives them.
+/// Applies the settings of a change to a tree, and returns them.
 pub(crate) fn change(
     tree: &mut Value,
     settings: &Map<String, Value>,
@@ -502,10 +501,10 @@ pub(crate) fn change(
     flat
 }
 
-/// Gives a key of a tree another value, in all variants. Returns the places where the value stands.
+/// Sets a key of a tree to another value, in all variants. Returns the places of the value.
 ///
-/// A sweep of the same key is taken out: it would set others. A variant that sets the key is not
-/// overruled, since which of them is meant cannot be told.
+/// A sweep of the same key is removed, because it would override the value. A variant that sets the
+/// key is an error, because it is unclear which of them is meant.
 pub(crate) fn set(tree: &mut Value, path: &str, value: &Value) -> Result<Vec<String>, Problem> {
     let known = Known::new(tree, &mut Vec::new());
     let ends = expand(tree, known.steps(steps(path)?)?)?;
@@ -534,7 +533,7 @@ pub(crate) fn set(tree: &mut Value, path: &str, value: &Value) -> Result<Vec<Str
     }
     let settings: Vec<_> = settings(path, &ends, value, path, None).collect();
     settings.iter().try_for_each(|setting| setting.set(tree))?;
-    // A parameter whose last use was what stood here goes with it.
+    // A parameter whose only use was replaced is removed too.
     let swept = |name: &str| tree.get("sweep").is_some_and(|sweep| sweep.get(name).is_some());
     needed.retain(|name| !names(tree, name) && !swept(name));
     if let Some(Value::Object(values)) = tree.get_mut("let") {
@@ -548,7 +547,7 @@ pub(crate) fn combinations(axes: &[Axis]) -> u128 {
     axes.iter().fold(1, |number, axis| number.saturating_mul(axis.choices.len() as u128))
 }
 
-/// The k-th combination, a choice of each axis: the first axis is the slowest.
+/// The k-th combination, with a choice of each axis: the first axis is the slowest.
 pub(crate) fn combination(axes: &[Axis], mut k: usize) -> Vec<&Choice> {
     let mut chosen: Vec<_> = axes
         .iter()
@@ -563,7 +562,7 @@ pub(crate) fn combination(axes: &[Axis], mut k: usize) -> Vec<&Choice> {
     chosen
 }
 
-/// Whether a parameter stands anywhere in a tree.
+/// Whether a parameter is used anywhere in a tree.
 fn names(tree: &Value, parameter: &str) -> bool {
     match tree {
         Value::String(text) => text.strip_prefix('$') == Some(parameter),

@@ -1,4 +1,4 @@
-//! TOML as a tree of values, and the line where each of them stands.
+//! TOML as a tree of values, with the line of each value.
 
 use crate::mistake::{Mistake, Problem};
 use crate::read::Place;
@@ -13,12 +13,12 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct Lines(BTreeMap<String, usize>);
 
 impl Lines {
-    /// Whether something stands at `at` itself.
+    /// Whether a value stands at `at` itself.
     pub fn has(&self, at: &str) -> bool {
         self.0.contains_key(at)
     }
 
-    /// The line of what stands at `at`, or of the nearest thing around it.
+    /// The line of the value at `at`, or of the nearest value around it.
     pub fn find(&self, at: &str) -> Option<usize> {
         let ends = at.char_indices().rev().filter(|(_, c)| matches!(c, '.' | '['));
         let outer = ends.map(|(end, _)| &at[..end]);
@@ -26,7 +26,7 @@ impl Lines {
     }
 }
 
-/// Reads a text that should be TOML.
+/// Parses TOML.
 pub(crate) fn parse(text: &str) -> Result<(Value, Lines), Box<Mistake>> {
     let table = DeTable::parse(text).map_err(|error| {
         let (line, column) = position(text, error.span());
@@ -70,8 +70,8 @@ impl Reader {
         match value.get_ref() {
             DeValue::String(text) => Value::String(text.to_string()),
             DeValue::Integer(number) => {
-                // TOML has 64 bits with a sign. Larger numbers are refused by place: as out of range, or
-                // as they were written.
+                // TOML integers have 64 bits with a sign. Larger numbers are kept and rejected
+                // where they are used: as out of range, or as written.
                 let (text, radix) = (number.as_str(), number.radix());
                 let value = i64::from_str_radix(text, radix).map(Value::from);
                 let value = value.or_else(|_| u64::from_str_radix(text, radix).map(Value::from));

@@ -1,16 +1,16 @@
-//! Which ACKs a filter of CAKE may drop for a newer one of the same flow (`cake_tcph_may_drop`,
-//! `cake_tcph_sack_compare`).
+//! Which ACKs CAKE's filter may drop in favour of a newer one of the same flow
+//! (`cake_tcph_may_drop`, `cake_tcph_sack_compare`).
 
 use std::cmp::Ordering;
 use tcplab_tcp::{Flags, Segment, SeqNumber};
 
-/// How a segment echoes marks.
+/// How a segment echoes congestion marks.
 pub(crate) fn echo(segment: &Segment) -> u8 {
     let has = |flag| u8::from(segment.flags.has(flag));
     has(Flags::ECE) | has(Flags::CWR) << 1
 }
 
-/// Whether an ACK without data says nothing that a newer segment does not say as well.
+/// Whether an ACK without data is made redundant by a newer segment.
 pub(crate) fn is_superseded(older: &Segment, newer: &Segment) -> bool {
     let others = [Flags::SYN, Flags::FIN, Flags::RST, Flags::PUSH, Flags::AE];
     if !older.flags.has(Flags::ACK)
@@ -25,7 +25,7 @@ pub(crate) fn is_superseded(older: &Segment, newer: &Segment) -> bool {
         is_after(SeqNumber(older.value), SeqNumber(newest.value))
             || is_after(SeqNumber(older.echo), SeqNumber(newest.echo))
     });
-    // More in SACK blocks, or the same and more acknowledged.
+    // More in SACK blocks, or the same blocks and more acknowledged.
     !is_later
         && match said_more(older, newer) {
             Some(Ordering::Greater) => true,
@@ -34,8 +34,8 @@ pub(crate) fn is_superseded(older: &Segment, newer: &Segment) -> bool {
         }
 }
 
-/// Whether the SACK blocks of a newer segment cover more bytes than those of an older one, if they cover all
-/// of these. A duplicate that the older one reports is news.
+/// Whether the SACK blocks of a newer segment cover more bytes than those of an older one, provided
+/// that they cover all of these. A duplicate reported by the older segment is new information.
 fn said_more(older: &Segment, newer: &Segment) -> Option<Ordering> {
     let bytes = |segment: &Segment| -> u32 {
         segment.sack().iter().map(|(start, end)| end.0.wrapping_sub(start.0)).sum()
@@ -51,7 +51,7 @@ fn said_more(older: &Segment, newer: &Segment) -> Option<Ordering> {
     all.then(|| if bytes(newer) > bytes(older) { Ordering::Greater } else { Ordering::Equal })
 }
 
-/// Whether a number stands behind another one on the circle of 32 bits.
+/// Whether a sequence number follows another one, modulo 2^32.
 fn is_after(number: SeqNumber, other: SeqNumber) -> bool {
     (number.0.wrapping_sub(other.0).cast_signed()) > 0
 }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn an_ack_gives_way_to_one_that_says_more() {
-        // Høiland-Jørgensen et al. 2018, section 3.4: pure ACKs alone, and no information is lost.
+        // Høiland-Jørgensen et al. 2018, section 3.4: only pure ACKs, and no information is lost.
         let newer = sack(3000, &[(5000, 7000)]);
         for older in
             [ack(2000), ack(3000), sack(3000, &[(5000, 6000)]), sack(2000, &[(5000, 7000)])]

@@ -1,4 +1,4 @@
-//! Runs that are equal until a change go on from one state.
+//! Runs that are equal until a change share the state up to it.
 
 use crate::recorder::Show;
 use crate::world::World;
@@ -13,13 +13,13 @@ pub struct Beginning<'a> {
 }
 
 impl<'a> Beginning<'a> {
-    /// The beginning of a plan that has a change, and that this backend did not refuse.
+    /// The beginning of a plan that has a change and that this backend accepts.
     pub(crate) fn new(plan: &'a Plan, show: Show<'a>) -> Self {
         let at = plan.change.as_ref().map_or(plan.duration, |change| change.at);
         Self { world: World::new(plan, show), at }
     }
 
-    /// Runs what such plans have in common; `plan` is any of them.
+    /// Runs the common part of such plans; `plan` is any of them.
     ///
     /// # Errors
     /// `watch` was told to stop.
@@ -34,7 +34,7 @@ impl<'a> Beginning<'a> {
         self.world.pass_time::<true>(Time::ZERO + self.at, watch)
     }
 
-    /// Runs the rest of one of the plans on a copy of the state.
+    /// Runs the rest of one of the plans, on a copy of the state.
     ///
     /// # Errors
     /// `watch` was told to stop.
@@ -43,7 +43,7 @@ impl<'a> Beginning<'a> {
         copy.finish(plan, watch)
     }
 
-    /// Runs the rest of one of the plans, the last one.
+    /// Runs the rest of the last of the plans.
     ///
     /// # Errors
     /// `watch` was told to stop.

@@ -1,5 +1,5 @@
-//! Connections: two ends each, in a slab. They are opened and closed while a run goes on; the place of
-//! one that is over is taken by the next of the same flow.
+//! Connections: two ends each, in a slab. Connections open and close during a run. The slot of a
+//! closed connection is reused by the next one of the same flow.
 
 use crate::application::Program;
 use crate::observer::Network;
@@ -10,99 +10,100 @@ use std::sync::Arc;
 use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};
 use tcplab_model::{Discipline, FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
 use tcplab_tables::{Label, RoundTrips};
-use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Remains, Segment, SenderCounters};
+use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Segment, SenderCounters, TimeWait};
 use tcplab_units::{Duration, Time};
 
-/// Ends of routes: from here on routers, flows of datagrams, and what is left of connections that are over.
-/// Numbers below are ends of connections.
+/// Route endpoints from here on are routers, datagram flows, and remains of closed connections. Lower
+/// numbers are ends of connections.
 pub(crate) const ROUTERS: u32 = 1 << 28;
 pub(crate) const DATAGRAMS: u32 = 2 << 28;
 pub(crate) const LEFT: u32 = 3 << 28;
 
-/// The flow of an end of a route for datagrams.
+/// The flow of a route endpoint for datagrams.
 pub(crate) fn flow_of(to: EndpointId) -> usize {
     (to.0 - DATAGRAMS) as usize
 }
 
-/// One end of a connection and its way onto the network.
+/// One end of a connection and its route onto the network.
 #[derive(Clone)]
 pub(crate) struct End {
     pub endpoint: Endpoint,
     pub route: RouteId,
     pub timer: ConnectionTimer,
-    /// The node of its host.
+    /// The node of the end's host.
     pub host: u32,
-    /// When its connection opened or a timer of it ran out last, by the count of `World::turns`.
+    /// When the connection opened or its last timer expired, by the count of `World::turns`.
     pub last: u32,
     pub program: Program,
-    /// Its connection may be over before the run is.
+    /// Whether the connection may end before the run does.
     pub is_passing: bool,
 }
 
-/// What both ends of a connection have in common, and the present transfer.
+/// State that both ends of a connection share, and the current transfer.
 #[derive(Clone)]
 pub(crate) struct Pair {
     pub flow: usize,
-    /// Which of the flow's connections, from 0.
+    /// The number of the connection in its flow, from 0.
     pub number: u32,
     pub way: Way,
-    /// Which of the flow's transfers it carries, from 0, if one has begun and not ended.
+    /// The number of the current transfer in the flow, from 0, if one has begun and not ended.
     pub transfer: Option<u64>,
-    /// When that was over, if it is.
+    /// When the transfer ended, if it has.
     pub ended: Option<Time>,
-    /// Bytes of that, and when it began.
+    /// The size of the transfer in bytes, and its start.
     pub size: u64,
     pub began: Time,
-    /// What the sender had counted then.
+    /// The sender's counters at the start of the transfer.
     pub before: SenderCounters,
-    /// The sender's RTTs since then, up to the last mark.
+    /// The sender's RTTs since the start, up to the last mark.
     pub rtt: Option<RoundTrips>,
-    /// The number of the transfer, from 1, until a sample of it is to have a name, and then that.
+    /// The transfer's number, from 1, until a sample needs its label; then the label.
     pub name: Option<u64>,
     pub label: Option<Label>,
-    /// The timers of its programs: of the one that sends the data, and of the other.
+    /// The timers of the programs: of the one that sends the data, and of the other one.
     pub alarms: [Option<TimerId>; 2],
-    /// The program that opened it has nothing more to do.
+    /// Whether the program that opened the connection has finished.
     pub is_done: bool,
-    /// Of a closed loop: the user whose transfer it carries.
+    /// In a closed loop: the user whose transfer the connection carries.
     pub user: usize,
-    /// Its place is free.
+    /// Whether the slot is free.
     pub is_free: bool,
-    /// The index of the remains of the connection before it on its way, and of its own once it is over.
+    /// The index of the previous connection's remains on these routes, and of this connection's
+    /// once it is over.
     left: Option<u32>,
 }
 
-/// A connection that is to be made.
+/// A connection to be made.
 pub(crate) struct Wanted {
     pub flow: usize,
-    /// Which of the flow's connections, from 0.
+    /// The number of the connection in its flow, from 0.
     pub number: u32,
-    /// The program of the end that sends the data, and that of the other one.
+    /// The programs of the end that sends the data and of the other one.
     pub programs: [Program; 2],
-    /// The end that receives the data opens it.
+    /// Whether the end that receives the data opens the connection.
     pub asks: bool,
-    /// It may be over before the run is.
+    /// Whether the connection may end before the run does.
     pub is_passing: bool,
-    /// The place of one that is over, and what one has left whose way is free.
+    /// The slot of a closed connection, and the remains of one whose routes are free.
     pub place: Option<usize>,
     pub left: Option<u32>,
 }
 
-/// The remains of a connection that is over: its way, which another of its flow takes later, and so much of
-/// its ends as answers late segments.
+/// The remains of a closed connection: its routes, which a later connection of the flow reuses, and
+/// enough of its ends to answer late segments.
 #[derive(Clone)]
 pub(crate) struct Left {
     pub way: Way,
-    /// When it was over, or something came for it since.
+    /// When the connection ended, or the last segment came for it since.
     pub touched: Time,
-    /// The remains of one end: the end that waits, if one does.
-    end: Remains,
-    /// Twice the flow, and which side that end is.
+    /// The remains of one end: the one in TIME-WAIT, if any.
+    end: TimeWait,
+    /// Twice the flow's number, plus the side of that end.
     flow_and_side: u32,
-    /// Which of the flow's connections it was.
+    /// The number of the connection in its flow.
     number: u32,
-    /// The same of the other end, if that waits, too.
-    other: Option<Box<Remains>>,
+    /// The remains of the other end, if that is in TIME-WAIT too.
+    other: Option<Box<TimeWait>>,
 }
 
 impl Left {
@@ -110,7 +111,7 @@ impl Left {
         self.flow_and_side as usize / 2
     }
 
-    /// The answer to a segment that comes for one side, in whose stack TIME-WAIT lasts so long.
+    /// The answer to a segment that comes for one side, in whose stack TIME-WAIT has this duration.
     pub fn answer(
         &mut self,
         now: Time,
@@ -118,7 +119,7 @@ impl Left {
         segment: &Segment,
     ) -> Option<Segment> {
         self.touched = now;
-        let mut closed = Remains::CLOSED;
+        let mut closed = TimeWait::CLOSED;
         let end = match &mut self.other {
             _ if side == self.flow_and_side as usize % 2 => &mut self.end,
             Some(other) => other,
@@ -131,30 +132,32 @@ impl Left {
 #[cfg(test)]
 #[test]
 fn a_connection_leaves_a_few_dozen_bytes_behind() {
-    // At 10,000 transfers a second 600,000 wait for a minute: with the ways themselves 48 MB.
+    // At 10,000 transfers a second, 600,000 are in TIME-WAIT for a minute: 48 MB, including their
+    // routes.
     assert_eq!((size_of::<Left>(), size_of::<Way>()), (80, 24));
 }
 
 /// Both routes of a connection, and the routers on them.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
-    /// The route on which each direction begins.
+    /// The first route of each direction.
     pub routes: [RouteId; 2],
-    /// The route on which it ends.
+    /// The last route of each direction.
     pub last: [RouteId; 2],
     pub routers: Range<u32>,
 }
 
 impl Way {
-    /// All routes that packets take, each with the end whose packets these are: 0 sends the data.
+    /// All routes of the connection's packets, each with the sending end: 0 sends the data.
     fn routes_by_side(&self, routers: &Routers) -> Vec<(usize, RouteId)> {
         let sides = self.routes.into_iter().enumerate();
         sides.chain(routers.ways_on(self.routers.clone())).collect()
     }
 }
 
-/// What lanes tell the packets of one direction of a connection by: what the congestion control of their
-/// sender draws from, which no other has. Our part of the kernel has the same (`tcplab_flow_of`).
+/// The flow by which lanes identify one direction of a connection. Its key is the seed of the
+/// sender's congestion control, which is unique. Our part of the kernel uses the same key
+/// (`tcplab_flow_of`).
 pub(crate) fn flow_on_lanes(plan: &Plan, flow: usize, number: u32, sends: bool) -> Flow {
     let planned = &plan.flows[flow];
     let (_, seed) = Random::of_end(plan.seed, sends, &planned.name);
@@ -163,19 +166,19 @@ pub(crate) fn flow_on_lanes(plan: &Plan, flow: usize, number: u32, sends: bool) 
     Flow { key: seed.wrapping_add(number.into()), from, to }
 }
 
-/// The ends of connections: the one that sends the data of connection n is 2n, the other 2n + 1.
+/// Ends of connections: the end of connection n that sends the data is 2n, the other one 2n + 1.
 #[derive(Clone, Default)]
 pub(crate) struct Connections {
     pub ends: Vec<End>,
     pub pairs: Vec<Pair>,
     pub left: Vec<Left>,
     stacks: Stacks,
-    /// Some lane tells flows apart.
+    /// Whether any lane tells flows apart.
     pub tells_flows: bool,
 }
 
 impl Connections {
-    /// None yet, on lanes of which some tell flows apart, or none does.
+    /// No connections yet, on lanes of which some or none tell flows apart.
     pub fn new(tells_flows: bool) -> Self {
         Self { tells_flows, ..Self::default() }
     }
@@ -245,7 +248,7 @@ impl Connections {
         pair
     }
 
-    /// A connection is over: what is late goes to what it leaves behind, whose number this gives.
+    /// Ends a connection. Late segments go to its remains, whose number this returns.
     pub fn leave(
         &mut self,
         now: Time,
@@ -276,18 +279,18 @@ impl Connections {
         number
     }
 
-    /// The remains at this end of a route, and the side of the connection.
+    /// The remains at this route endpoint, and the side of the connection.
     pub fn left_at(&mut self, to: EndpointId) -> (&mut Left, usize) {
         let number = to.0 - LEFT;
         (&mut self.left[number as usize / 2], number as usize % 2)
     }
 
-    /// The flow of packets that go to what is left behind at this end of a route.
+    /// The flow of the remains at this route endpoint.
     pub fn flow_left_at(&self, to: EndpointId) -> usize {
         self.left[(to.0 - LEFT) as usize / 2].flow()
     }
 
-    /// Whose packets those are that are to go there.
+    /// The connection and side of a packet addressed to this route endpoint.
     pub fn whose(&self, routers: &Routers, to: EndpointId) -> Whose {
         let side = to.0 as usize % 2;
         let (flow, number, side) = match to.0 {
@@ -297,7 +300,8 @@ impl Connections {
             }
             router if router < DATAGRAMS => {
                 let sender = self.whose(routers, EndpointId(routers.end_of(to) as u32));
-                // A packet comes from there to the router; what the router says goes there.
+                // A data packet comes from the sender to the router; the router's message goes to the
+                // sender.
                 let is_said = side == 1;
                 let side = if is_said { sender.side } else { 1 - sender.side };
                 return Whose { side, router: is_said.then(|| routers.lane_of(to)), ..sender };
@@ -319,7 +323,7 @@ impl Connections {
         self.stacks.get(stack, limit, marks(&tcp(planned).stack)).1
     }
 
-    /// Both ends of a connection: the sender of data and its receiver. One of them listens.
+    /// Both ends of a connection, sender and receiver. One of them listens.
     fn endpoints(
         &mut self,
         plan: &Plan,
@@ -331,7 +335,7 @@ impl Connections {
         let mut endpoints = sides(planned).map(|(stack, lanes)| {
             let (initial_sequence, seed) = Random::of_end(plan.seed, sends, &planned.name);
             sends = false;
-            // Other connections of a flow begin one number further each.
+            // Each further connection of a flow adds one to the seed.
             let seed = seed.wrapping_add(number.into());
             let identity = Identity { initial_sequence, seed };
             let limit = mss_limit(plan, planned, stack, lanes);
@@ -348,7 +352,8 @@ impl Connections {
         let server = usize::from(!asks);
         if tcp(planned).stacks()[server].fast_open {
             let nodes = if asks { (planned.to, planned.from) } else { (planned.from, planned.to) };
-            // Of the client's address and the server's key (RFC 7413 §4.1.2): the same for all connections.
+            // A function of the client's address and the server's key (RFC 7413 §4.1.2): the same
+            // for all connections.
             let mut random = Random::new(plan.seed, &format!("cookie {} {}", nodes.0, nodes.1));
             endpoints[server].listen_fast(Cookie(random.bits()));
         } else {
@@ -358,24 +363,24 @@ impl Connections {
     }
 }
 
-/// Whose a packet is.
+/// The connection and side to which a packet belongs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whose {
     pub flow: usize,
-    /// Which of the flow's connections.
+    /// The number of the connection in its flow.
     pub number: u32,
     /// The side to which the packet goes: 0 sends the data.
     pub side: usize,
-    /// A router says it: the lane for which it had a packet that was too large.
+    /// For a router's message: the lane for which a packet was too large.
     pub router: Option<LaneId>,
 }
 
-/// Where packets go that are for one side of what a connection has left.
+/// The route endpoint of one side of a connection's remains.
 pub(crate) fn left_end(number: u32, side: usize) -> EndpointId {
     EndpointId(LEFT + 2 * number + side as u32)
 }
 
-/// The TCP of a flow that has connections.
+/// The TCP settings of a flow with connections.
 pub(crate) fn tcp(flow: &FlowPlan) -> &TcpPlan {
     flow.tcp().expect("flows of datagrams have no connections")
 }
@@ -386,7 +391,7 @@ fn sides(flow: &FlowPlan) -> [(&Arc<StackPlan>, &[usize]); 2] {
     [(sender, &flow.forward), (receiver, &flow.back)]
 }
 
-/// The routes of a connection that nobody has used before.
+/// New routes for a connection.
 fn way_of(
     plan: &Plan,
     flow: usize,

@@ -1,9 +1,9 @@
-//! The time that hosts take: a processor does one thing at a time.
+//! Processing time of hosts: a processor does one thing at a time.
 //!
-//! A packet that arrives waits for its turn, takes its time, and is then received. What its host
-//! sends for that takes its time as well, before the next packet or timer has its turn, and leaves
-//! packet by packet. Timers and programs have no cost of their own, and wait for their turn all the
-//! same.
+//! An arriving packet waits for its turn, takes its processing time, and is then received. Packets
+//! that the host sends in response take their own time before the next packet or timer has its
+//! turn, and leave one by one. Timers and programs cost nothing themselves, but wait for their turn
+//! all the same.
 
 use crate::connections::left_end;
 use crate::observer::Network;
@@ -14,52 +14,53 @@ use tcplab_model::Plan;
 use tcplab_model::schema::Cpu as Costs;
 use tcplab_units::{Duration, Time};
 
-/// What waits for a processor.
+/// Work for a processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
-    /// A packet is received at this end of its route.
+    /// Receive a packet at this route endpoint.
     Receive(EndpointId, Packet),
-    /// The timer of this end of a connection has run out.
+    /// Handle an expired timer of this end of a connection.
     EndTimer(usize),
-    /// The device of this end's host has room again.
+    /// Resume this end: its host's device has room again.
     Resume(usize),
-    /// Another timer has run out: a program goes on.
+    /// Handle another expired timer: a program continues.
     Timer(TimerId),
 }
 
-/// What a processor does next.
+/// The next step of a processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// Puts a packet on its route; a queue of the host may keep it until then.
+    /// Put a packet on its route; a queue of the host may hold it until the given time.
     Send(RouteId, Packet, Time),
-    /// Has done this.
+    /// This work is done.
     Do(Work),
-    /// Nothing more now.
+    /// Nothing is due now.
     Wait,
 }
 
-/// The processor of one host.
+/// The processor of a host.
 #[derive(Clone, Debug)]
 struct Cpu {
     costs: Costs,
     timer: TimerId,
-    /// When all that it has begun is done.
+    /// When all work that has begun will be done.
     free_at: Time,
-    /// What it is at, and when that is done.
+    /// The current work, and when it will be done.
     present: Option<(Time, Work)>,
     waiting: VecDeque<Work>,
-    /// Packets to be sent, when each is ready, and when it may leave a queue of the host.
+    /// Packets to be sent: when each is ready, and its earliest departure time from a queue of the
+    /// host.
     leaving: VecDeque<(Time, RouteId, Packet, Time)>,
 }
 
-/// The processors of all hosts that take time.
+/// The processors of all hosts with processing time.
 #[derive(Clone, Debug)]
 pub(crate) struct Cpus {
     by_node: Vec<Option<Box<Cpu>>>,
 }
 
 impl Cpus {
-    /// Devices of a plan, if it has any; `add_timer` makes the timer of a node.
+    /// The processors of a plan, if it has any; `add_timer` makes the timer of a node.
     pub fn new(plan: &Plan, mut add_timer: impl FnMut(usize) -> TimerId) -> Option<Self> {
         if plan.hosts.iter().all(|host| host.cpu.is_none()) {
             return None;
@@ -79,7 +80,7 @@ impl Cpus {
         Some(Self { by_node })
     }
 
-    /// Sends a packet of this node, now or when the processor has got to it.
+    /// Sends a packet of this node, at once or after its processing time.
     pub fn send(
         &mut self,
         network: &mut Network,
@@ -109,12 +110,12 @@ impl Cpus {
         }
     }
 
-    /// Whether this node is at something. Without a processor it never is.
+    /// Whether this node's processor is busy. A node without a processor never is.
     pub fn is_busy(&self, now: Time, node: usize) -> bool {
         self.by_node[node].as_ref().is_some_and(|cpu| cpu.is_busy(now))
     }
 
-    /// Takes what has come to a node, unless it can be done at once and takes no time.
+    /// Queues work for a node, unless it can be done at once and takes no time.
     pub fn take(&mut self, network: &mut Network, node: usize, work: Work) -> bool {
         let now = network.now();
         let Some(cpu) = &mut self.by_node[node] else { return false };
@@ -127,7 +128,7 @@ impl Cpus {
         true
     }
 
-    /// What a node does next, when its time has come.
+    /// The next step of a node, when its time has come.
     pub fn step(&mut self, network: &mut Network, node: usize) -> Step {
         let now = network.now();
         let Some(cpu) = &mut self.by_node[node] else { return Step::Wait };
@@ -144,7 +145,7 @@ impl Cpus {
         Step::Wait
     }
 
-    /// A connection is over: what waits for its ends is for what it leaves behind.
+    /// A connection is over: work queued for its ends goes to its remains.
     pub fn redirect(&mut self, pair: usize, left: u32) {
         for cpu in self.by_node.iter_mut().flatten() {
             let present = cpu.present.iter_mut().map(|(_, work)| work);
@@ -158,8 +159,8 @@ impl Cpus {
         }
     }
 
-    /// The way of a connection that is over is taken by another: nothing waits any more for what the first
-    /// one left behind, or on its routes.
+    /// The routes of a closed connection are reused: drops the work queued for its remains or on
+    /// its routes.
     pub fn forget(&mut self, left: u32, routes: &[RouteId]) {
         let ends = [0, 1].map(|side| left_end(left, side));
         for cpu in self.by_node.iter_mut().flatten() {
@@ -170,7 +171,7 @@ impl Cpus {
         }
     }
 
-    /// How many packets wait.
+    /// The number of queued packets.
     pub fn packets(&self) -> usize {
         self.by_node.iter().flatten().map(|cpu| cpu.waiting.len() + cpu.leaving.len()).sum()
     }
@@ -188,8 +189,8 @@ impl Cpu {
         }
     }
 
-    /// Does something more; when that is done. What is done at a fraction of a nanosecond is seen
-    /// at the next whole one, and a processor that is kept busy loses nothing to that.
+    /// Adds work. Returns when it will be done, rounded up to a nanosecond; a busy processor loses
+    /// nothing to that rounding.
     fn spend(&mut self, now: Time, cost: Duration) -> Time {
         if self.free_at.in_nanos() < now {
             self.free_at = now;
@@ -202,7 +203,7 @@ impl Cpu {
         self.free_at > now || self.present.is_some() || !self.waiting.is_empty()
     }
 
-    /// Begins with what waits, if it is free.
+    /// Begins queued work, if the processor is idle.
     fn begin(&mut self, now: Time) {
         if self.present.is_none()
             && self.free_at <= now
@@ -213,7 +214,7 @@ impl Cpu {
         }
     }
 
-    /// Has its timer run out when it has something to do next.
+    /// Arms the timer for the next step.
     fn arm(&self, network: &mut Network) {
         let leaves = self.leaving.front().map(|(ready_at, ..)| *ready_at);
         let done = self.present.as_ref().map(|(done_at, _)| *done_at);

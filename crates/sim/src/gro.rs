@@ -1,6 +1,6 @@
-//! Receive offload of hosts: a device interrupts some time after a packet has arrived, all that has
-//! arrived by then is received in one poll, and consecutive segments of a flow are received as one
-//! (`napi_gro_receive`, `napi_complete_done`).
+//! Generic receive offload of hosts. A device raises an interrupt some time after a packet has
+//! arrived, one poll receives everything that has arrived by then, and consecutive segments of a
+//! flow are merged (`napi_gro_receive`, `napi_complete_done`).
 
 use crate::connections::left_end;
 use crate::observer::Network;
@@ -12,12 +12,12 @@ use tcplab_model::Plan;
 use tcplab_tcp::{Merged, Segment};
 use tcplab_units::{Duration, Time};
 
-/// Lists of flows whose segments wait for others, by their hash (`GRO_HASH_BUCKETS`).
+/// Hash buckets of flows whose segments wait to be merged (`GRO_HASH_BUCKETS`).
 const BUCKETS: usize = 8;
-/// Flows in one list (`MAX_GRO_SKBS`).
+/// Flows in one bucket (`MAX_GRO_SKBS`).
 const MOST_FLOWS: usize = 8;
 
-/// A packet, and the end of its route.
+/// A packet, and its route endpoint.
 type Arrived = (EndpointId, Packet);
 
 /// The device at the end of a lane.
@@ -25,23 +25,24 @@ type Arrived = (EndpointId, Packet);
 struct Device {
     wait: Duration,
     interrupt: TimerId,
-    /// When that is, if one is to come.
+    /// The time of the next interrupt, if one is due.
     at: Time,
     arrived: Vec<Arrived>,
-    /// By the poll that goes on, what is still to be received.
+    /// Packets that the current poll has still to deliver.
     polled: VecDeque<Arrived>,
 }
 
-/// The devices of all hosts that have receive offload.
+/// The devices of all hosts with receive offload.
 #[derive(Clone, Debug)]
 pub(crate) struct Devices {
     by_lane: Vec<Option<Box<Device>>>,
-    /// The interrupts to come, with the numbers of the lanes.
+    /// Pending interrupts, with the numbers of the lanes.
     interrupts: BTreeSet<(Time, usize)>,
 }
 
 impl Devices {
-    /// Devices of a plan, if it has any; `add_timer` makes the timer of one at the end of a lane.
+    /// The devices of a plan, if it has any; `add_timer` makes the timer of the device at the end
+    /// of a lane.
     pub fn new(plan: &Plan, mut add_timer: impl FnMut(usize) -> TimerId) -> Option<Self> {
         if plan.hosts.iter().all(|host| host.gro.is_none()) {
             return None;
@@ -55,8 +56,8 @@ impl Devices {
         Some(Self { by_lane: devices.collect(), interrupts: BTreeSet::new() })
     }
 
-    /// Takes what has come over a lane, if the device there has receive offload. What arrives in the
-    /// nanosecond of an interrupt waits for the next one.
+    /// Takes a packet that has come over a lane, if the device there has receive offload. A packet
+    /// that arrives in the nanosecond of an interrupt waits for the next one.
     pub fn take(&mut self, network: &mut Network, lane: usize, arrived: Arrived) -> bool {
         let Some(device) = &mut self.by_lane[lane] else { return false };
         if device.at == Time::NEVER {
@@ -68,13 +69,13 @@ impl Devices {
         true
     }
 
-    /// The lane of a device that interrupts now.
+    /// The lane of a device whose interrupt is due.
     pub fn next_due(&self, now: Time) -> Option<usize> {
         self.interrupts.first().filter(|(at, _)| *at <= now).map(|(_, lane)| *lane)
     }
 
-    /// The device at the end of a lane interrupts, and what has arrived there is to be received. `key` tells
-    /// flows apart.
+    /// Handles the interrupt of the device at the end of a lane: the poll will receive the packets
+    /// there. `key` identifies flows.
     pub fn begin_poll(&mut self, lane: usize, key: impl Fn(EndpointId) -> u64) {
         if let Some(device) = &mut self.by_lane[lane] {
             self.interrupts.remove(&(device.at, lane));
@@ -83,12 +84,12 @@ impl Devices {
         }
     }
 
-    /// The packet that the poll of this device receives next.
+    /// The next packet of this device's poll.
     pub fn next_polled(&mut self, lane: usize) -> Option<Arrived> {
         self.by_lane[lane].as_mut()?.polled.pop_front()
     }
 
-    /// A connection is over: what has arrived for its ends is for what it leaves behind.
+    /// A connection is over: packets that have arrived for its ends go to its remains.
     pub fn redirect(&mut self, pair: usize, left: u32) {
         for device in self.by_lane.iter_mut().flatten() {
             for (to, _) in device.arrived.iter_mut().chain(&mut device.polled) {
@@ -99,8 +100,7 @@ impl Devices {
         }
     }
 
-    /// The way of a connection that is over is taken by another: nothing is received any more for what the
-    /// first one left behind.
+    /// The routes of a closed connection are reused: drops the packets for its remains.
     pub fn forget(&mut self, left: u32) {
         let ends = [0, 1].map(|side| left_end(left, side));
         for device in self.by_lane.iter_mut().flatten() {
@@ -109,13 +109,14 @@ impl Devices {
         }
     }
 
-    /// How many packets wait.
+    /// The number of waiting packets.
     pub fn packets(&self) -> usize {
         self.by_lane.iter().flatten().map(|device| device.arrived.len()).sum()
     }
 }
 
-/// Merges the packets of one poll, in the order in which the host gets them (`dev_gro_receive`).
+/// Merges the packets of one poll, in the order in which the host receives them
+/// (`dev_gro_receive`).
 fn merge(arrived: &mut Vec<Arrived>, key: impl Fn(EndpointId) -> u64) -> VecDeque<Arrived> {
     let mut lists: [Vec<(EndpointId, Segment)>; BUCKETS] = Default::default();
     let mut received = VecDeque::new();
@@ -161,7 +162,7 @@ mod tests {
         (EndpointId(to), Packet::Tcp(segment.with_payload(payload)))
     }
 
-    /// The end, the number and the payload of what one poll makes of these.
+    /// The endpoint, sequence number and payload of the segments that one poll delivers.
     fn polled(mut arrived: Vec<Arrived>, key: impl Fn(EndpointId) -> u64) -> Vec<(u32, u32, u16)> {
         let received = merge(&mut arrived, key);
         let told = received.into_iter().map(|(to, packet)| match packet {
@@ -177,7 +178,7 @@ mod tests {
             segment(1, 1, 1000),
             segment(2, 1, 1000),
             segment(1, 1001, 1000),
-            // A gap: the two before are received first.
+            // A gap: the two segments before it are delivered first.
             segment(1, 4001, 1000),
             segment(2, 1001, 400),
             segment(3, 1, 0),
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_list_keeps_eight_flows() {
-        // All of one hash: the ninth makes the oldest leave.
+        // All have the same hash: the ninth flow flushes the oldest one.
         let arrived: Vec<_> = (1..=9).map(|to| segment(to, 1, 1000)).collect();
         let order: Vec<u32> = polled(arrived, |_| 0).into_iter().map(|it| it.0).collect();
         assert_eq!(order, [1, 2, 3, 4, 5, 6, 7, 8, 9]);

@@ -1,26 +1,26 @@
-//! The `sim` backend: hosts made of `tcp` on a network made of `engine`, driven by the traffic of
-//! `model`, recorded in `tables`.
+//! The `sim` backend: hosts built on `tcp`, on a network of `engine`, driven by the traffic of
+//! `model` and recorded in `tables`.
 //!
 //! | file | job |
 //! |---|---|
 //! | `adapt` | turns links, queues and losses of a plan into those of the engine |
-//! | `unsupported` | says what of an experiment it cannot run |
+//! | `unsupported` | rejects features of an experiment that this backend does not run |
 //! | `stack` | turns the stack of a plan into settings of endpoints |
-//! | `flow` | which connections a flow opens, and what came of them |
-//! | `application` | what programs do with a connection |
-//! | `connections` | the slab of connections, their ends and their ways |
-//! | `routers` | which routers drop packets that are too large, and say so |
-//! | `cpu` | the time that hosts take |
+//! | `flow` | connections of a flow, and their outcomes |
+//! | `application` | application programs |
+//! | `connections` | the slab of connections, their ends and routes |
+//! | `routers` | routers that drop packets that are too large |
+//! | `cpu` | processing time of hosts |
 //! | `gro` | receive offload of hosts |
-//! | `memory` | the memory that the connections of a host share |
+//! | `memory` | memory that the connections of a host share |
 //! | `udp` | datagrams and their fragments |
-//! | `packet` | what the network carries |
-//! | `ack_filter` | which ACKs a queue may drop for newer ones |
-//! | `checkpoint` | runs that go on from one state |
-//! | `world` | hosts and network, and the loop over what happens |
-//! | `observer` | looks at packets on the network |
+//! | `packet` | packets on the network |
+//! | `ack_filter` | ACKs that a queue may drop for newer ones |
+//! | `checkpoint` | runs that share their beginning |
+//! | `world` | hosts and network, and the event loop |
+//! | `observer` | observes packets on the network |
 //! | `recorder` | writes the tables |
-//! | `capture` | writes captured packets |
+//! | `capture` | writes packet captures |
 
 mod ack_filter;
 mod adapt;
@@ -69,8 +69,8 @@ pub fn backend() -> Backend<'static> {
     }
 }
 
-/// The version that makes the results of a plan: this backend's, and those of congestion controls that
-/// were registered.
+/// The version that makes the results of a plan: this backend's, and those of registered congestion
+/// controls.
 pub fn version(plan: &Plan) -> String {
     if registered_names().is_empty() {
         return VERSION.into();
@@ -82,21 +82,21 @@ pub fn version(plan: &Plan) -> String {
     own.into_iter().fold(VERSION.into(), |version, own| version + "+" + &own)
 }
 
-/// Both ends of a flow, its labels and its row.
+/// The memory of both ends of a flow, its labels and its row.
 const FLOW_BYTES: u64 = 4_000;
 
-/// The names of the files that a run leaves beside its tables.
+/// The names of the files that a run writes beside its tables.
 pub fn files(plan: &Plan) -> Vec<String> {
     let captures = !plan.record.captures.is_empty();
     captures.then(|| tcplab_capture::FILE.into()).into_iter().collect()
 }
 
-/// The least memory that a run takes, before it begins: without its tables.
+/// The least memory that a run needs, before it begins and without its tables.
 pub fn least_memory(plan: &Plan) -> Held {
     Held::at_least(plan, FLOW_BYTES)
 }
 
-/// Runs a plan that this backend did not refuse.
+/// Runs a plan that this backend accepts.
 ///
 /// # Errors
 ///
@@ -105,7 +105,7 @@ pub fn run(plan: &Plan, watch: &Watch) -> Result<Produced, Stopped> {
     run_shown(plan, watch, &mut |_| {})
 }
 
-/// Runs a plan, and shows its tables each time that [`SHOWN`] rows were added to one.
+/// Runs a plan, and shows its tables whenever [`SHOWN`] rows were added to one of them.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The memory that the connections of a host take together, and what that means for each (`tcp_mem`).
+//! The memory that a host's connections share, and the resulting limits of each (`tcp_mem`).
 
 use tcplab_engine::ConnectionTimer;
 use tcplab_model::{Memory, Plan, TcpPlan};
@@ -11,18 +11,18 @@ struct Host {
     used: u64,
     connections: u64,
     is_pressed: bool,
-    /// The timers of those that could not write.
+    /// The timers of connections that could not write.
     waiting: Vec<ConnectionTimer>,
 }
 
-/// What one end of a flow was counted for.
+/// The memory charged to one end of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     bytes: u64,
     is_open: bool,
 }
 
-/// All hosts that have a limit.
+/// All hosts with a memory limit.
 #[derive(Clone)]
 pub(crate) struct Memories {
     hosts: Vec<Option<Host>>,
@@ -30,7 +30,7 @@ pub(crate) struct Memories {
 }
 
 impl Memories {
-    /// Those of a plan, if it has any.
+    /// The hosts of a plan, if any has a limit.
     pub fn new(plan: &Plan) -> Option<Self> {
         let mut hosts = vec![None; plan.nodes.len()];
         for flow in plan.flows.iter() {
@@ -49,20 +49,21 @@ impl Memories {
         hosts.iter().any(Option::is_some).then_some(Self { hosts, counted: Vec::new() })
     }
 
-    /// A connection takes this place, whose ends hold nothing yet.
+    /// A connection takes this slot; its ends hold no memory yet.
     pub fn make_room_for(&mut self, pair: usize) {
         let ends = self.counted.len().max(2 * pair + 2);
         self.counted.resize(ends, Counted::default());
     }
 
-    /// Before something happens at this end of a flow, it hears what is left.
+    /// Tells an end of a flow how much memory is left, before an event is handled there.
     pub fn tell(&self, node: usize, end: usize, endpoint: &mut Endpoint) {
         if let Some(host) = &self.hosts[node] {
             endpoint.set_shortage(host.shortage(self.counted[end].bytes));
         }
     }
 
-    /// Counts what it holds after that. Gives the timers of those that may write again.
+    /// Charges the memory that an end holds after the event. Returns the timers of connections that
+    /// may write again.
     pub fn count(
         &mut self,
         node: usize,
@@ -87,11 +88,11 @@ impl Memories {
 }
 
 impl Host {
-    /// What a connection may do that holds so much itself.
+    /// The limits of a connection that holds so much memory itself.
     fn shortage(&self, own: u64) -> Shortage {
         let Memory { low, pressure, high } = self.limits;
         let left = |limit: u64| own + limit.saturating_sub(self.used);
-        // Under pressure, whoever has less than the others may have as much.
+        // Under pressure, a connection with less than an equal share may grow to that share.
         let share = high.0 / self.connections.max(1);
         let most = if self.used > high.0 {
             0
@@ -103,7 +104,7 @@ impl Host {
         Shortage { is_tight, is_pressed: self.is_pressed, most }
     }
 
-    /// Those that wait, but for this one, which has just had its turn.
+    /// Takes the waiting connections, except for this one, which has just had its turn.
     fn take_waiting(&mut self, but: ConnectionTimer) -> Vec<ConnectionTimer> {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_unstable_by_key(|timer| timer.index());

@@ -1,7 +1,7 @@
-//! Looks at packets on the network: at those that are dropped, and at chosen lanes at all.
+//! Observes packets on the network: drops everywhere, and all packets on chosen lanes.
 //!
-//! The network tells of a packet before or after the time at which something happens to it; so what
-//! it tells is kept until its time is over, and then written down in the order of time.
+//! The network reports an event before or after its time. Reports are therefore held until their
+//! time is over, and then recorded in order of time.
 
 use crate::packet::Packet;
 use tcplab_engine::{EndpointId, LaneId, Observer, Packet as _, Point, Reason};
@@ -11,57 +11,57 @@ use tcplab_units::Time;
 /// The network of this backend.
 pub(crate) type Network = tcplab_engine::Network<Packet, Watcher>;
 
-/// A packet that did not arrive.
+/// A packet that was dropped or lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropped {
     pub at: Time,
     pub lane: LaneId,
-    /// Where its route ended.
+    /// The packet's route endpoint.
     pub to: EndpointId,
     pub bytes: u32,
-    /// As the kernel calls it.
+    /// The reason, as the kernel names it.
     pub reason: &'static str,
-    /// A router found it too large.
+    /// Whether a router found the packet too large.
     pub is_too_large: bool,
 }
 
-/// A packet at a point of its way.
+/// A packet at a point of its path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub at: Time,
     pub lane: LaneId,
-    /// Where its route ended.
+    /// The packet's route endpoint.
     pub to: EndpointId,
-    /// Where on the lane, as the table calls it.
+    /// The point on the lane, as named in the table.
     pub point: &'static str,
     pub packet: Packet,
 }
 
-/// Where the transmission of a packet begins: there it is captured.
+/// The point where the transmission of a packet begins, at which it is captured.
 pub(crate) const LEAVE: &str = "leave";
 
-/// Which packets of a lane are looked at.
+/// Which packets of a lane are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chosen {
     Not,
-    /// Those that are transmitted.
+    /// Packets that are transmitted.
     Leaving,
-    /// All, wherever they are.
+    /// All packets, at all points.
     Throughout,
 }
 
-/// What was seen and not yet written down.
+/// Reports that are not yet recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct Watcher {
     drops: Vec<Dropped>,
-    /// By lane, whether packets are looked at, and whether at all points or only where they leave the queue;
-    /// empty if there is no such lane.
+    /// For each lane, whether packets are observed at all points, only where they leave the queue,
+    /// or not at all; empty if no lane is observed.
     chosen: Vec<Chosen>,
     seen: Vec<Seen>,
 }
 
 impl Watcher {
-    /// Looks at what this plan asks for.
+    /// An observer for what this plan records.
     pub fn new(plan: &Plan) -> Self {
         let mut chosen = Vec::new();
         for (lanes, choice) in
@@ -75,7 +75,7 @@ impl Watcher {
         Self { drops: Vec::new(), chosen, seen: Vec::new() }
     }
 
-    /// How many drops, and how many packets at points, wait to be written down.
+    /// How many drops, and how many packets at points, are not yet recorded.
     pub fn pending(&self) -> (usize, usize) {
         (self.drops.len(), self.seen.len())
     }
@@ -106,7 +106,7 @@ impl Watcher {
         }
     }
 
-    /// Packets at points at times of which all is known, in their order.
+    /// The packets at points whose times are over, in order.
     pub fn take_seen(&mut self, is_over: impl Fn(Time) -> bool) -> Vec<Seen> {
         self.seen.sort_by_key(|seen| seen.at);
         let over = self.seen.partition_point(|seen| is_over(seen.at));
@@ -123,7 +123,7 @@ impl Watcher {
         self.drops.push(Dropped { at, lane, to, bytes, reason, is_too_large: true });
     }
 
-    /// What was dropped at times of which all is known, in their order.
+    /// The drops whose times are over, in order.
     pub fn take_drops(&mut self, is_over: impl Fn(Time) -> bool) -> Vec<Dropped> {
         self.drops.sort_by_key(|drop| (drop.at, drop.is_too_large));
         let over = self.drops.partition_point(|drop| is_over(drop.at));
@@ -161,7 +161,7 @@ impl Observer<Packet> for Watcher {
     }
 }
 
-/// As the kernel calls it.
+/// The reason as the kernel names it.
 fn name(reason: Reason) -> &'static str {
     match reason {
         Reason::Full => "QUEUE_FULL",

@@ -1,11 +1,11 @@
-//! What the network carries: packets of any protocol, headers and all.
+//! Packets of any protocol on the network, with their headers.
 
 use crate::ack_filter;
 use crate::udp::{Fragment, memory_of};
 use tcplab_engine::{Flow, Packet as Carried};
 use tcplab_tcp::{Flags, SEGMENT_OVERHEAD, Segment, TooLarge};
 
-/// Bytes of the header of IP.
+/// The size of an IP header.
 const IP_HEADER: u16 = 20;
 
 /// A packet on the network.
@@ -15,14 +15,14 @@ pub(crate) enum Packet {
     Tcp(Segment),
     /// A UDP datagram, or a fragment of one.
     Udp(Fragment),
-    /// A router's message: a segment was too large for the next link.
+    /// An ICMP message of a router: a segment was too large for the next link.
     Icmp(TooLarge),
 }
 
 impl Carried for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
-        // By far most of them; each lane asks.
+        // By far most packets are segments, and every lane asks for their size.
         if let Self::Tcp(segment) = self { segment.wire_bytes() } else { self.other_wire_bytes() }
     }
 
@@ -84,7 +84,7 @@ impl Carried for Packet {
             Self::Udp(fragment) => fragment.is_whole(),
             Self::Icmp(_) => false,
         };
-        // Without ports only the addresses are left to tell packets apart.
+        // Without ports, only the addresses are left to tell flows apart.
         let hosts = u64::from(flow.from) << 32 | u64::from(flow.to);
         Flow { key: if has_ports { flow.key } else { hosts }, ..flow }
     }
@@ -99,20 +99,20 @@ impl Carried for Packet {
     }
 }
 
-/// What stands in the headers of a packet, as far as the table of packets shows it.
+/// Header fields of a packet, as shown in the table of packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Headers {
-    /// The protocol behind that of IP.
+    /// The transport protocol.
     pub transport: &'static str,
     pub seq: Option<u32>,
     pub ack: Option<u32>,
-    /// The window as it stands in the header of TCP.
+    /// The window field of the TCP header.
     pub window: Option<u16>,
-    /// The flags of TCP by their bits.
+    /// The TCP flags as bits.
     pub flags: Option<u16>,
-    /// The ECN field of IP.
+    /// The ECN field of the IP header.
     pub ecn: u8,
-    /// Bytes of the application's data.
+    /// Bytes of application data.
     pub payload: u32,
 }
 
@@ -124,7 +124,7 @@ impl Packet {
         }
     }
 
-    /// Bytes of one that is not a segment.
+    /// The size of a packet that is not a TCP segment.
     #[inline(never)]
     fn other_wire_bytes(&self) -> u32 {
         match self {
@@ -134,7 +134,7 @@ impl Packet {
         }
     }
 
-    /// Its headers.
+    /// The header fields of the packet.
     pub fn headers(&self) -> Headers {
         match self {
             Self::Tcp(segment) => Headers {
@@ -154,7 +154,7 @@ impl Packet {
     }
 }
 
-/// The flags of the header of a segment, by their bits there (RFC 9293 §3.1, RFC 9768 §3.1).
+/// The flags of a segment as bits of its header (RFC 9293 §3.1, RFC 9768 §3.1).
 pub(crate) fn flag_bits(flags: Flags) -> u16 {
     let bits = [
         (Flags::FIN, 0),
@@ -169,7 +169,7 @@ pub(crate) fn flag_bits(flags: Flags) -> u16 {
     bits.iter().fold(0, |all, &(flag, bit)| all | u16::from(flags.has(flag)) << bit)
 }
 
-/// The ECN field of the packet of a segment (RFC 3168 §5).
+/// The ECN field of a segment's packet (RFC 3168 §5).
 pub(crate) fn ecn_bits(flags: Flags) -> u8 {
     match flags {
         _ if flags.has(Flags::CE) => 3,
@@ -192,6 +192,7 @@ fn a_notice_that_is_washed_has_no_class_any_more() {
 #[cfg(test)]
 #[test]
 fn a_packet_takes_no_more_room_than_a_segment() {
-    // Packets are copied from lane to lane: the memory that they take is most of what a large network does.
+    // Packets are copied from lane to lane: reading and writing them is most of the work in a large
+    // network.
     assert_eq!(size_of::<Packet>(), size_of::<Segment>());
 }

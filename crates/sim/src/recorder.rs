@@ -15,24 +15,25 @@ use tcplab_workload::accounts;
 
 const _: () = assert!(memory::ROWS == PART as u64, "memory is estimated for parts of this size");
 
-/// The tables are shown each time that so many rows were added to one of them, while these are in a cache.
+/// Tables are shown whenever so many rows were added to one of them, while the rows are still
+/// cached.
 pub const SHOWN: usize = 1024;
 
-/// What was recorded so far.
+/// The records of a run so far.
 #[derive(Clone)]
 pub(crate) struct Recorder<'a> {
     plan: &'a Plan,
     tables: Tables,
     capture: Option<Box<Capture>>,
     show: Show<'a>,
-    /// How often flows are sampled; none if at every ACK or never.
+    /// The sampling interval of flows; `None` if they are sampled at every ACK or never.
     pub sample_interval: Option<Duration>,
-    /// How often links are sampled.
+    /// The sampling interval of links.
     pub link_interval: Option<Duration>,
     /// Labels in the table of samples: the run's, and each flow's.
     run_in_samples: Label,
     flows_in_samples: Vec<Label>,
-    /// The algorithm of each flow, and the columns found for its internals so far.
+    /// The algorithm of each flow, and the columns of its internal state so far.
     algorithms: Vec<String>,
     internals: Vec<(String, &'static str, usize)>,
     run_in_links: Label,
@@ -41,29 +42,29 @@ pub(crate) struct Recorder<'a> {
     /// Labels in the table of drops: by lane, and by flow.
     lanes_in_drops: Labels,
     flows_in_drops: Labels,
-    /// If results are of a part of the run, or of intervals.
+    /// Present if results are of part of a run, or of intervals.
     meters: Option<Meters>,
 }
 
-/// An onlooker of the tables while they grow, if there is one.
+/// An observer of the tables while they grow, if there is one.
 pub(crate) struct Show<'a>(pub Option<Look<'a>>);
 
-/// Is told of tables that have grown.
+/// The callback for tables that have grown.
 type Look<'a> = Box<dyn FnMut(&Tables) + 'a>;
 
-/// Onlookers of tables do not look at copies of them.
+/// A copy of the tables has no observer.
 impl Clone for Show<'_> {
     fn clone(&self) -> Self {
         Self(None)
     }
 }
 
-/// The labels of a table that were asked for so far, by number.
+/// The labels of a table used so far, by number.
 #[derive(Clone, Default)]
 struct Labels(Vec<Option<Label>>);
 
 impl Labels {
-    /// To look for a text among many takes longer than to write the row.
+    /// Looking up a text among many would take longer than writing the row.
     fn get(&mut self, number: usize, label: impl FnOnce() -> Label) -> Label {
         if self.0.len() <= number {
             self.0.resize(number + 1, None);
@@ -72,7 +73,7 @@ impl Labels {
     }
 }
 
-/// One direction of a link, and what had been counted when it was last sampled.
+/// One direction of a link, and its counters at the last sample.
 #[derive(Clone)]
 struct Link {
     label: Label,
@@ -142,12 +143,12 @@ impl<'a> Recorder<'a> {
         self.capture.is_some()
     }
 
-    /// How many packets were captured.
+    /// The number of captured packets.
     pub fn captured_packets(&self) -> usize {
         self.capture.as_ref().map_or(0, |capture| capture.packets())
     }
 
-    /// A row was added to a table, which now has so many.
+    /// A row was added to a table, which now has this length.
     #[inline]
     fn added(&mut self, rows: usize) {
         if rows.is_multiple_of(SHOWN)
@@ -157,7 +158,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The run goes on as that of another plan, which has been equal so far, and has these flows now.
+    /// The run continues as that of another plan, which has been equal so far, with these flows.
     pub fn go_on_as(&mut self, plan: &'a Plan, flows: &[FlowPlan]) {
         self.tables.rename(&self.plan.id, &plan.id);
         self.plan = plan;
@@ -168,23 +169,23 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What samples of this transfer of a flow are called.
+    /// The label of a flow's transfer in the samples.
     pub fn label_of(&mut self, flow: &str, transfer: u64) -> Label {
         self.tables.samples.label(&format!("{flow}#{transfer}"))
     }
 
-    /// A transfer is over, or cut short by the end of the experiment.
+    /// Records a transfer that is over, or cut short by the end of the experiment.
     pub fn add_transfer(&mut self, facts: &TransferFacts<'_>, of_flow: &mut Transfers) {
         self.tables.add_transfer(&self.plan.id, facts, of_flow);
         self.added(self.tables.transfers.len());
     }
 
-    /// So many flows follow.
+    /// Reserves space for so many flows.
     pub fn make_room_for(&mut self, flows: usize) {
         self.tables.flows.reserve(flows);
     }
 
-    /// A flow, at the end of the experiment.
+    /// Records a flow at the end of the experiment.
     pub fn add_flow(&mut self, number: usize, facts: &mut FlowFacts<'_>) {
         if let Some(meters) = &self.meters {
             meters.narrow(number, facts);
@@ -192,12 +193,12 @@ impl<'a> Recorder<'a> {
         self.tables.add_flow(&self.plan.id, facts);
     }
 
-    /// When the counters of flows are to be read next.
+    /// When the counters of flows are read next.
     pub fn next_mark(&self) -> Option<Time> {
         self.meters.as_ref()?.next_mark()
     }
 
-    /// Whether they are to be read at all.
+    /// Whether the counters of flows are read at marks.
     pub fn has_meters(&self) -> bool {
         self.meters.is_some()
     }
@@ -209,7 +210,7 @@ impl<'a> Recorder<'a> {
         meters.read(at, done, (&mut self.tables, &plan.id), identity);
     }
 
-    /// The sender of a flow; `label`: of one of its transfers.
+    /// Samples the sender of a flow. `label`: that of one of its transfers.
     pub fn sample_flow(
         &mut self,
         now: Time,
@@ -251,7 +252,7 @@ impl<'a> Recorder<'a> {
 
     pub fn sample_links(&mut self, now: Time, network: &mut Network) {
         let interval = now.since(self.links_sampled);
-        // An integral over the queue since the last sample, as a mean.
+        // The mean of an integral over the queue since the last sample.
         let mean = |until: u128, since: u128| (until - since) as f64 / interval.as_picos() as f64;
         self.links_sampled = now;
         for number in 0..self.links.len() {
@@ -282,7 +283,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Writes down what was dropped. `whose`: whose packets those are that are to go to an end of a route.
+    /// Records drops. `whose`: the connection of packets for a route endpoint.
     #[cold]
     pub fn add_drops(&mut self, drops: Vec<Dropped>, whose: impl Fn(EndpointId) -> Whose) {
         let plan = self.plan;
@@ -304,7 +305,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Writes down packets at points; `whose` as for drops.
+    /// Records packets at points; `whose` as for drops.
     #[cold]
     pub fn add_packets(&mut self, seen: Vec<Seen>, whose: impl Fn(EndpointId) -> Whose) {
         let plan = self.plan;
@@ -343,7 +344,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Adds what is known at the end: what lanes counted, the run itself and the captured packets.
+    /// Adds the final data: lane counters, the run itself and the captured packets.
     pub fn finish(mut self, lanes: impl Iterator<Item = LaneState>) -> Produced {
         let plan = self.plan;
         self.tables.totals.lanes.extend(lanes.map(|lane| totals(&lane)));
@@ -354,7 +355,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Where the packets are that entered a lane.
+/// The whereabouts of the packets that entered a lane.
 fn totals(lane: &LaneState) -> LaneTotals {
     LaneTotals {
         entered: lane.counters.entered_packets,

@@ -1,8 +1,8 @@
-//! Routers at which packets may be too large for the next link (RFC 1191): they drop them, and say so, or
-//! do not.
+//! Gates: routers at which packets may exceed the MTU of the next link (RFC 1191). They drop such
+//! packets, with an ICMP message or without.
 //!
-//! Only the ways of flows have any that find out by themselves how large packets may be, and only where
-//! a link takes less than all before it. There a route ends, and another goes on.
+//! Only flows with path MTU discovery have gates, and only before a link with a smaller MTU than
+//! all links before it. A route ends at the gate, and another one continues.
 
 use crate::connections::ROUTERS;
 use crate::observer::Network;
@@ -12,43 +12,43 @@ use std::ops::Range;
 use tcplab_engine::{EndpointId, LaneId, Packet as _, RouteId};
 use tcplab_model::LanePlan;
 
-/// A place on the way of one end of a flow.
+/// A gate on the path of one end of a flow.
 #[derive(Clone)]
 struct Router {
     mtu: u16,
     lane: LaneId,
-    /// The way on, and the way back by which the sender hears of what was dropped, with its MTU.
+    /// The onward route, and the route back by which the sender hears of dropped packets, with the
+    /// next MTU.
     on: RouteId,
     back: Option<(RouteId, u16)>,
-    /// Who sends this way: the end of a connection, or what is left of it, by its number as an end of routes.
+    /// The sender: the end of a connection, or its remains, by its number as a route endpoint.
     end: usize,
 }
 
-/// All of them. As ends of routes they have an even number for what comes to a router, an odd one for what it
-/// says, from `ROUTERS` on.
+/// All routers. As route endpoints, from `ROUTERS` on, they have an even number for packets that come
+/// to a router and an odd one for the router's messages.
 #[derive(Clone, Default)]
 pub(crate) struct Routers {
     list: Vec<Router>,
-    /// What hosts have heard of the way to others, by their nodes.
+    /// Path MTUs that hosts have learned, by the nodes of both hosts.
     known: BTreeMap<(usize, usize), u16>,
 }
 
 impl Routers {
-    /// How many there are.
+    /// The number of routers.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// These routers are now on the way of the connection of which this is the end that sends the data, or of
-    /// what is left of it.
+    /// Assigns these routers to the connection whose data-sending end this is, or to its remains.
     pub fn hand_over(&mut self, routers: Range<u32>, first: usize) {
         for router in &mut self.list[routers.start as usize..routers.end as usize] {
             router.end = first + router.end % 2;
         }
     }
 
-    /// A way by these lanes, with the routers that it needs: the route on which it begins, and the one on which
-    /// it ends, which is the same without routers.
+    /// A path over these lanes with the routers that it needs. Returns the first route and the last
+    /// one, which are the same without routers.
     pub fn add_route(
         &mut self,
         network: &mut Network,
@@ -71,7 +71,7 @@ impl Routers {
             let number = EndpointId(ROUTERS + 2 * self.list.len() as u32);
             let on = network.add_route(&ids[place..until], to);
             end_route.get_or_insert(on);
-            // Lanes of the same link have numbers that differ in the last bit.
+            // The two lanes of a link have numbers that differ in the last bit.
             let back: Vec<LaneId> = ids[..place].iter().rev().map(|id| LaneId(id.0 ^ 1)).collect();
             let room = back.iter().map(|id| plan[id.0 as usize].mtu as u16).min();
             let back = lane.icmp.then(|| network.add_route(&back, EndpointId(number.0 + 1)));
@@ -84,25 +84,26 @@ impl Routers {
         (first, end_route.unwrap_or(first))
     }
 
-    /// The ways on from these routers, each with the side of the connection that sends this way.
+    /// The onward routes of these routers, each with the side of the connection that sends over it.
     pub fn ways_on(&self, routers: Range<u32>) -> impl Iterator<Item = (usize, RouteId)> {
         self.list[routers.start as usize..routers.end as usize]
             .iter()
             .map(|router| (router.end % 2, router.on))
     }
 
-    /// The end that a router belongs to, of a connection or of what is left of one.
+    /// The end to which a router belongs, of a connection or of its remains.
     pub fn end_of(&self, to: EndpointId) -> usize {
-        // What a router drops, or says, is of its sender.
+        // Drops and messages of a router belong to its sender.
         self.list[(to.0 - ROUTERS) as usize / 2].end
     }
 
-    /// The lane to which a router leads.
+    /// The lane behind a router.
     pub fn lane_of(&self, to: EndpointId) -> LaneId {
         self.list[(to.0 - ROUTERS) as usize / 2].lane
     }
 
-    /// A packet of a flow comes to a router: it goes on, or its sender may hear that it was too large.
+    /// A packet of a flow comes to a router: it is forwarded, or dropped with a possible message to
+    /// its sender.
     #[cold]
     pub fn meet(&mut self, network: &mut Network, EndpointId(to): EndpointId, packet: Packet) {
         let router = &self.list[(to - ROUTERS) as usize / 2];
@@ -117,13 +118,13 @@ impl Routers {
         }
     }
 
-    /// A host has heard how large packets to another may be.
+    /// A host has learned the path MTU to another one.
     pub fn learn(&mut self, between: (usize, usize), mtu: u16) {
         let known = self.known.entry(between).or_insert(mtu);
         *known = mtu.min(*known);
     }
 
-    /// What it has heard.
+    /// The path MTU that a host has learned.
     pub fn known(&self, between: (usize, usize)) -> Option<u16> {
         self.known.get(&between).copied()
     }

@@ -1,4 +1,4 @@
-//! From the stack of a plan to the settings of an endpoint.
+//! Translates the stack of a plan into settings of an endpoint.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,19 +17,19 @@ use tcplab_tcp::{
 };
 use tcplab_units::Bytes;
 
-/// The least memory that a packet takes (`TCP_SKB_MIN_TRUESIZE`), for which a receive buffer has room, and
-/// a send buffer for two of them.
+/// The least memory of a packet (`TCP_SKB_MIN_TRUESIZE`): the minimum receive buffer, and half the
+/// minimum send buffer.
 const LEAST_PACKET: u64 = 2304;
 
-/// What endpoints with equal stacks share.
+/// State shared by endpoints with equal stacks.
 #[derive(Clone, Default)]
 pub(crate) struct Stacks {
     known: BTreeMap<(*const StackPlan, u64, u8), (Arc<Settings>, BuildControl)>,
 }
 
 impl Stacks {
-    /// The settings and the congestion control of an endpoint with this stack on a path that carries
-    /// segments of `mss_limit`, in a flow whose sender uses marks so.
+    /// The settings and the congestion control of an endpoint with this stack, on a path with an
+    /// MSS of `mss_limit`, in a flow with this use of marks.
     pub fn get(
         &mut self,
         stack: &Arc<StackPlan>,
@@ -43,7 +43,8 @@ impl Stacks {
     }
 }
 
-/// The most data in a segment that the way of one end allows, as far as the end knows before it sends.
+/// The largest segment payload that the path of one end allows, as far as the end knows before it
+/// sends.
 pub(crate) fn mss_limit(plan: &Plan, flow: &FlowPlan, stack: &StackPlan, lanes: &[usize]) -> u64 {
     let mtu = match stack.path_mtu {
         PathMtu::Known => flow.mtu,
@@ -52,7 +53,7 @@ pub(crate) fn mss_limit(plan: &Plan, flow: &FlowPlan, stack: &StackPlan, lanes: 
     mtu - u64::from(IP_HEADER + TCP_HEADER)
 }
 
-/// What the congestion control of this stack asks of marks.
+/// The use of congestion marks by the congestion control of this stack.
 pub(crate) fn marks(stack: &StackPlan) -> Marks {
     match resolve(&stack.cc.name, &Params::default()) {
         Ok((Origin::Table(algorithm), _)) => algorithm.marks,
@@ -60,19 +61,19 @@ pub(crate) fn marks(stack: &StackPlan) -> Marks {
     }
 }
 
-/// The settings of an endpoint with this stack on a path that carries segments of `mss_limit`, in a flow
-/// whose sender uses marks so.
+/// The settings of an endpoint with this stack, on a path with an MSS of `mss_limit`, in a flow
+/// with this use of marks.
 pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
     let asked = |bytes: OrOff<Bytes>, most: Bytes| bytes.on().map(|bytes| bytes.min(most).0);
     let receive_buffer = asked(stack.so_rcvbuf, stack.rmem_max);
     let send_buffer = asked(stack.so_sndbuf, stack.wmem_max);
     let max_pacing_rate = stack.max_pacing_rate.on();
-    // Twice what was asked for (`sk_setsockopt`).
+    // The kernel doubles the requested size (`sk_setsockopt`).
     let fixed = |asked: Option<u64>, least: u64| {
         asked.filter(|_| stack.flavour == PlannedFlavour::Linux).map(|it| (2 * it).max(least))
     };
     Settings {
-        flavour: flavour(stack),
+        behaviour: flavour(stack).into(),
         mss: stack.mss.min(mss_limit).min(u64::from(u16::MAX)) as u16,
         sack: stack.sack,
         dsack: stack.dsack,
@@ -113,7 +114,7 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
         frto: stack.frto,
         undo: stack.undo,
         tso: stack.tso,
-        // RFC 9331 §4.3: bursts would be marked.
+        // RFC 9331 §4.3: unpaced bursts would be marked.
         pacing: stack.pacing || max_pacing_rate.is_some() || marks == Marks::Counted,
         max_pacing_rate,
         restart_after_idle: stack.restart_after_idle,
@@ -170,8 +171,8 @@ fn flavour(stack: &StackPlan) -> Flavour {
     }
 }
 
-/// Where the congestion control comes from, and its parameters: those of its preset, what is given, and
-/// what is an option of the stack.
+/// The congestion control's origin and its parameters: those of its preset, the given ones, and
+/// those that are options of the stack.
 fn control(stack: &StackPlan) -> Result<(Origin, Params), BuildError> {
     let (origin, mut params) = resolve(&stack.cc.name, &Params(stack.cc.params.clone()))?;
     if let Value::Object(given) = &mut params.0
@@ -182,7 +183,7 @@ fn control(stack: &StackPlan) -> Result<(Origin, Params), BuildError> {
     Ok((origin, params))
 }
 
-/// The congestion control of endpoints with this stack, as it would be built for them.
+/// Builds the congestion control of endpoints with this stack, as they would.
 pub(crate) fn try_build(
     stack: &StackPlan,
     init: &Init,
@@ -191,13 +192,13 @@ pub(crate) fn try_build(
     origin.build(init, &params)
 }
 
-/// The version of a congestion control, if it is one that was registered.
+/// The version of a congestion control, if it is a registered one.
 pub(crate) fn version(cc: &CongestionControlPlan) -> Option<String> {
     let (origin, _) = resolve(&cc.name, &Params::default()).ok()?;
     origin.version().map(|version| format!("{}-{version}", cc.name))
 }
 
-/// Builds the congestion control of endpoints with this stack, which must have been tried (`try_build`).
+/// Builds the congestion control of endpoints with this stack, which must have passed `try_build`.
 pub fn build_control(stack: &StackPlan) -> BuildControl {
     let cut_base = match stack.cut_base {
         PlannedBase::Cwnd => CutBase::Cwnd,
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(fixed(1 << 20), (Some(200_000), Some(200_000)));
         // SOCK_MIN_RCVBUF, SOCK_MIN_SNDBUF.
         assert_eq!(fixed(1000), (Some(2304), Some(4608)));
-        // Elsewhere a buffer is bytes.
+        // With other profiles a buffer is counted in bytes.
         let rfc = settings_of(Profile::Rfc, 1 << 20, 100_000);
         assert_eq!((rfc.receive_buffer, rfc.send_buffer), (100_000, 100_000));
         assert_eq!((rfc.fixed_receive_buffer, rfc.fixed_send_buffer), (None, None));

@@ -1,38 +1,39 @@
-//! UDP: datagrams, in fragments where they are larger than the path's MTU (RFC 768, RFC 791 §3.2).
+//! UDP datagrams, fragmented where they exceed the path's MTU (RFC 768, RFC 791 §3.2).
 
 use std::collections::{BTreeMap, VecDeque};
 use tcplab_units::{Duration, Time};
 
-/// Bytes of an IPv4 header without options, and of a UDP header.
+/// The sizes of an IPv4 header without options, and of a UDP header.
 const IP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
 
-/// How long the fragments of a datagram wait for the others (`ipfrag_time`).
+/// The reassembly timeout (`ipfrag_time`).
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The memory of a host above which it takes no fragments (`ipfrag_high_thresh`).
+/// The memory of a host above which it accepts no fragments (`ipfrag_high_thresh`).
 const MOST_MEMORY: u64 = 4 << 20;
-/// Memory of a datagram beside its fragments (`struct ipq`).
+/// Memory of a reassembly queue besides its fragments (`struct ipq`).
 const QUEUE: u64 = 200;
-/// The smallest piece of memory of a packet (`SKB_SMALL_HEAD_CACHE_SIZE`).
+/// The smallest allocation for a packet (`SKB_SMALL_HEAD_CACHE_SIZE`).
 const SMALL_PIECE: u64 = 704;
 
 /// A datagram on the network, or a fragment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
-    /// Which of the flow's datagrams, from 0.
+    /// The number of the datagram in its flow, from 0.
     pub number: u32,
-    /// When that was sent, in two halves: packets are aligned to four bytes.
+    /// When the datagram was sent, in two halves: packets are aligned to four bytes.
     sent_at: [u32; 2],
-    /// Bytes of the datagram behind its IP header: before this fragment, in this fragment and in all.
+    /// Bytes of the datagram behind its IP header: before this fragment, in this fragment and in
+    /// total.
     before: u16,
     bytes: u16,
     all: u32,
 }
 
-/// A datagram that has arrived whole.
+/// A datagram that has arrived in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Datagram {
-    /// Which of the flow's datagrams, from 0.
+    /// The number of the datagram in its flow, from 0.
     pub number: u32,
     /// When it was sent.
     pub sent_at: Time,
@@ -41,8 +42,8 @@ pub(crate) struct Datagram {
 }
 
 impl Fragment {
-    /// The packets of a datagram with so many bytes of data: one, or as many as the MTU needs. All but the
-    /// last carry a multiple of eight bytes.
+    /// The packets of a datagram with so many bytes of data: one, or as many as the MTU requires.
+    /// All but the last carry a multiple of eight bytes.
     pub fn all_of(
         number: u32,
         now: Time,
@@ -64,13 +65,13 @@ impl Fragment {
         })
     }
 
-    /// Bytes of the packet.
+    /// The size of the packet.
     #[inline]
     pub fn wire_bytes(&self) -> u32 {
         IP_HEADER + u32::from(self.bytes)
     }
 
-    /// Bytes behind the header of IP.
+    /// Bytes behind the IP header.
     pub fn bytes(&self) -> u16 {
         self.bytes
     }
@@ -80,8 +81,7 @@ impl Fragment {
         u32::from(self.bytes) == self.all
     }
 
-    /// Bytes of the datagram behind its IP header, and how many of them other fragments have that stand before
-    /// this one.
+    /// Bytes of the datagram behind its IP header, in this fragment and the fragments before it.
     pub fn datagram_bytes(&self) -> u32 {
         self.all
     }
@@ -95,7 +95,7 @@ impl Fragment {
         u32::from(self.before) + u32::from(self.bytes) == self.all
     }
 
-    /// Bytes of data in the packet: the header of UDP is in the first fragment.
+    /// Bytes of data in the packet: the UDP header is in the first fragment.
     pub fn payload(&self) -> u32 {
         u32::from(self.bytes) - if self.before == 0 { UDP_HEADER } else { 0 }
     }
@@ -107,14 +107,14 @@ impl Fragment {
     }
 }
 
-/// Datagrams that have arrived at a host in part. As in Linux they share a limit to memory
-/// (`inet_frag_find`, `ip_frag_queue`): above it no fragment is taken, be it the last one that a datagram
-/// waits for, until those that will never be whole are given up.
+/// Datagrams that have arrived in part at a host. As in Linux they share a memory limit
+/// (`inet_frag_find`, `ip_frag_queue`). Above the limit no fragment is accepted, not even the last
+/// missing one of a datagram, until incomplete datagrams time out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reassembly {
-    /// By flow and number.
+    /// Incomplete datagrams by flow and number.
     partial: BTreeMap<Key, Partial>,
-    /// When each is given up, in that order; some have been whole before.
+    /// The timeouts of datagrams in order; some of these have been completed.
     waiting: VecDeque<(Time, Key)>,
     /// Bytes of memory that all of them take.
     memory: u64,
@@ -126,15 +126,15 @@ type Key = (usize, u32);
 /// A datagram that has arrived in part.
 #[derive(Clone, Copy, Debug)]
 struct Partial {
-    /// Bytes that are missing.
+    /// Missing bytes.
     missing: u32,
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the datagram takes.
     memory: u64,
 }
 
-/// Bytes of memory of a fragment: it lies in one piece (`alloc_skb`, `__ip_append_data`). That has room for
-/// the header of IP, 31 bytes more, and a description, and is as large as the allocator has pieces; the
-/// description of the packet comes on top.
+/// The memory of a fragment, in bytes. It is one allocation (`alloc_skb`, `__ip_append_data`) for
+/// the IP header, 31 more bytes and `skb_shared_info`, rounded up to the allocator's next size;
+/// `struct sk_buff` comes on top.
 pub(crate) fn memory_of(bytes: u16) -> u64 {
     let wanted = (u64::from(bytes) + 20 + 31).next_multiple_of(64) + 320;
     let piece = if wanted <= SMALL_PIECE { SMALL_PIECE } else { wanted.next_power_of_two() };
@@ -142,7 +142,7 @@ pub(crate) fn memory_of(bytes: u16) -> u64 {
 }
 
 impl Reassembly {
-    /// A packet of a flow arrives: the datagram, if it is whole now.
+    /// A packet of a flow arrives. Returns the datagram, if it is complete now.
     pub fn take(&mut self, now: Time, flow: usize, fragment: &Fragment) -> Option<Datagram> {
         let bytes = u32::from(fragment.bytes);
         if bytes == fragment.all {
@@ -168,14 +168,14 @@ impl Reassembly {
         }
         self.memory -= partial.memory;
         self.partial.remove(&key);
-        // As a rule it was the last that began.
+        // Usually the datagram that began last.
         if self.waiting.back().is_some_and(|(_, last)| *last == key) {
             self.waiting.pop_back();
         }
         Some(fragment.datagram())
     }
 
-    /// Nobody waits any more for what is missing of the oldest.
+    /// Drops the oldest incomplete datagrams that have timed out.
     fn give_up(&mut self, now: Time) {
         while let Some((_, key)) = self.waiting.front().copied().filter(|(until, _)| *until <= now)
         {
@@ -199,7 +199,7 @@ mod tests {
     fn fragments_are_cut_at_multiples_of_eight() {
         // 1472 + 8 + 20 = 1500.
         assert_eq!(sizes(1472, 1500), [1500]);
-        // 1481 bytes behind the IP header: 1480 of them are 185 times 8.
+        // 1481 bytes behind the IP header, of which 1480 are 185 times 8.
         assert_eq!(sizes(1473, 1500), [1500, 21]);
         // (1499 - 20) / 8 = 184 times 8 are 1472.
         assert_eq!(sizes(1472, 1499), [1492, 28]);
@@ -219,15 +219,15 @@ mod tests {
         assert_eq!(reassembly.take(at(2), 0, &sent[1][0]), None);
         let whole = Some(Datagram { number: 0, sent_at: at(1), payload: 2000 });
         assert_eq!(reassembly.take(at(3), 0, &sent[0][1]), whole);
-        // 30 s later nobody waits for it any more.
+        // 30 s later the datagram has timed out.
         assert_eq!(reassembly.take(at(33), 0, &sent[2][0]), None);
         assert_eq!((reassembly.partial.len(), reassembly.waiting.len()), (1, 1));
     }
 
     #[test]
     fn fragments_take_memory_as_in_linux() {
-        // The kernel's memory (`skb->truesize`) for fragments of so many bytes: head and data lie in pieces
-        // of 704, 1,024, 2,048 bytes and so on, and 256 describe the packet.
+        // The kernel's memory (`skb->truesize`) of fragments of so many bytes: head and data in
+        // allocations of 704, 1,024, 2,048 bytes and so on, and 256 for `struct sk_buff`.
         for (bytes, memory) in [
             (1, 960),
             (328, 960),
@@ -244,9 +244,9 @@ mod tests {
 
     #[test]
     fn a_host_that_holds_too_many_fragments_takes_none() {
-        // Datagrams of two fragments whose second is lost hold 200 + 2,304 bytes each. With 1,676 of them
-        // there are 4,196,704, more than 4 MiB, and one less are 4,194,200. Who comes then is refused, also
-        // of another flow; datagrams in one packet are not.
+        // Datagrams of two fragments whose second is lost hold 200 + 2,304 bytes each. 1,676 of
+        // them hold 4,196,704, more than 4 MiB, and one less 4,194,200. Further fragments are
+        // refused, also of another flow; datagrams in one packet are not.
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut reassembly = Reassembly::default();
         let fragments = |n| Fragment::all_of(n, at(0), 2000, 1500).collect::<Vec<_>>();
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(reassembly.take(at(2), 1, &last[1]), None, "though it would be whole");
         let small = Fragment::all_of(7, at(0), 1000, 1500).next().unwrap();
         assert!(reassembly.take(at(2), 0, &small).is_some());
-        // The first are given up after 30 s.
+        // The first datagrams time out after 30 s.
         assert!(reassembly.take(at(31), 1, &last[1]).is_some());
         assert_eq!((reassembly.memory, reassembly.partial.len()), (0, 0));
     }

@@ -1,4 +1,4 @@
-//! What the schema can say and this backend does not run.
+//! Rejects features of the schema that this backend does not run.
 
 use crate::stack::{marks, try_build};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use tcplab_cc::{BuildError, CutBase, Flavour, Init, names};
 use tcplab_engine::MOST;
 use tcplab_model::{Mistake, Plan, Problem, StackPlan, TcpPlan, support};
 
-/// Everything of the plan that cannot be run, each with its place.
+/// Every feature of the plan that cannot be run, with its place.
 pub(crate) fn unsupported(plan: &Plan) -> Vec<Mistake> {
     let mut mistakes = support::unsupported(plan, crate::NAME);
     let mut seen = "";
@@ -17,7 +17,7 @@ pub(crate) fn unsupported(plan: &Plan) -> Vec<Mistake> {
             seen = &flow.place;
             stacks.clear();
         }
-        // Each host may have its own, and both ends have a congestion control.
+        // Each host may have its own stack, and both ends have a congestion control.
         for stack in flow.tcp().into_iter().flat_map(TcpPlan::stacks) {
             if stacks.insert(Arc::as_ptr(stack)) {
                 unsupported_cc(stack, &flow.place, &mut mistakes);
@@ -26,7 +26,7 @@ pub(crate) fn unsupported(plan: &Plan) -> Vec<Mistake> {
     }
     unsupported_marks(plan, &mut mistakes);
     unsupported_memory(plan, &mut mistakes);
-    // Of each flow two timers are those of its ends, and one is that of its application.
+    // Each flow has two timers for its ends, and one for its application.
     let (lanes, timers) = (plan.lanes.len(), plan.flows.len() * 2 + 2);
     if lanes.max(timers) >= MOST {
         let (what, number) = ("links and flows in one run", (lanes + timers) as u128);
@@ -58,7 +58,7 @@ fn unsupported_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// How receivers tell of marks is agreed on when a connection opens.
+/// Both ends agree on ECN feedback when a connection opens.
 fn unsupported_marks(plan: &Plan, mistakes: &mut Vec<Mistake>) {
     let Some(after) = plan.after_change() else { return };
     for (before, after) in plan.flows.iter().zip(after.flows.iter()) {
@@ -77,7 +77,7 @@ fn unsupported_marks(plan: &Plan, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// A host has one memory for all its connections, and limits to it that do not fall.
+/// A host has one memory for all its connections, with ascending limits.
 fn unsupported_memory(plan: &Plan, mistakes: &mut Vec<Mistake>) {
     let mut known = vec![None; plan.nodes.len()];
     for flow in plan.flows.iter() {

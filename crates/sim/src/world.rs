@@ -1,4 +1,4 @@
-//! Hosts on a network, and the loop over what happens.
+//! Hosts on a network, and the event loop.
 
 mod change;
 mod hosts;
@@ -24,23 +24,23 @@ use tcplab_tables::Produced;
 use tcplab_tcp::{Endpoint, Known, Segment, State, TICK};
 use tcplab_units::{Duration, Time};
 
-/// Events between two looks at the watch.
+/// Events between two checks of the watch.
 const EVENTS_UNWATCHED: u32 = 1 << 14;
 
-/// So much that has happened to packets is kept before it is written down.
+/// The number of packet reports held before they are recorded.
 const PENDING: usize = 1 << 12;
 
-/// Lanes whose packets are counted between two looks at the watch.
+/// Lanes whose packets are counted between two checks of the watch.
 const LANES_COUNTED: usize = 256;
 
-/// What a timer belongs to that is not a connection's.
+/// The owner of a timer that is not a connection's.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
     /// The program of a flow.
     Flow(usize),
     /// The program at one end of a connection.
     Program(usize),
-    /// A user of a flow that is a closed loop.
+    /// A user of a flow in a closed loop.
     User {
         flow: usize,
         user: usize,
@@ -57,47 +57,48 @@ pub(crate) enum Owner {
 #[derive(Clone)]
 pub(crate) struct World<'a> {
     pub plan: &'a Plan,
-    /// The same as it is now: after its change, once that has come.
+    /// The plan in force: the one after its change, once that has come.
     pub present: &'a Plan,
     pub network: Network,
     pub connections: Connections,
     pub flows: Vec<Flow<'a>>,
-    /// By the number of the timer.
+    /// The owner of each timer, by number.
     owners: Vec<Owner>,
-    /// What clients know of servers, by the nodes of both, if there is Fast Open.
+    /// Fast Open state of clients, by the nodes of client and server, if it is used.
     known: Option<BTreeMap<(usize, usize), Known>>,
     pub routers: Routers,
-    /// By node: datagrams that have arrived there in part.
+    /// For each node, datagrams that have arrived there in part.
     pub reassemblies: BTreeMap<usize, Reassembly>,
-    /// If a host has a limit to it.
+    /// Present if a host has a memory limit.
     memory: Option<Memories>,
-    /// If a host takes time.
+    /// Present if a host has processing time.
     pub cpus: Option<Cpus>,
-    /// If a host has receive offload.
+    /// Present if a host has receive offload.
     pub devices: Option<Devices>,
-    /// A poll goes on: more may be received.
+    /// Whether a poll is in progress: more packets may be received.
     is_polling: bool,
-    /// Ends that hold ACKs back, in the order in which they began to.
+    /// Ends with compressed ACKs, in the order in which these began.
     holding: Vec<usize>,
-    /// By end, once one paces: when its pacing timer runs out.
+    /// For each end, once one paces: the expiry of its pacing timer.
     paced: Vec<Time>,
-    /// Ends that packets of this nanosecond came to, in that order, whose applications have not acted.
+    /// Ends at which packets of this nanosecond arrived, in order, and whose applications have not
+    /// acted yet.
     woken: Vec<usize>,
-    /// Senders that packets had to leave for, which have left.
+    /// Blocked senders whose packets have left their device.
     resuming: Vec<usize>,
-    /// When a timer of each of the kernel's wheels ran out last.
+    /// The last expiry of a timer in each of the kernel's wheels.
     turned: [Time; 2],
-    /// How many connections have opened and timers run out.
+    /// A count of connections opened and timers expired.
     turns: u32,
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
     pub recorder: Recorder<'a>,
-    /// What the run held in memory when it was last counted.
+    /// The memory that the run held at the last count.
     held: Held,
-    /// Memory of the state that other runs go on from.
+    /// Memory of the state shared with other runs.
     beside: Held,
-    /// Counts of it since packets were counted.
+    /// Memory counts since packets were last counted.
     counts: usize,
 }
 
@@ -162,7 +163,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Samples are taken from now on.
+    /// Begins sampling.
     pub fn begin(&mut self) {
         self.arm(self.sample_timer, self.recorder.sample_interval);
         self.arm(self.link_timer, self.recorder.link_interval);
@@ -185,7 +186,7 @@ impl<'a> World<'a> {
         Ok(self.recorder.finish(states.into_iter()))
     }
 
-    /// All that happens until then; `BEFORE`: but for what happens in that nanosecond.
+    /// Handles all events until `end`. With `BEFORE`, events of that nanosecond are left out.
     #[inline(never)]
     pub fn pass_time<const BEFORE: bool>(
         &mut self,
@@ -194,10 +195,10 @@ impl<'a> World<'a> {
     ) -> Result<(), Stopped> {
         let mut events = 0;
         let holds = self.cpus.is_some() || self.devices.is_some();
-        // By reference: a packet need not be moved to be read.
+        // Matched by reference, so that a packet need not be moved to be read.
         while let Some(event) = &self.next::<BEFORE>(end) {
             if holds && self.is_put_off(event) {
-                // The host gets the packet with others, or has time for it later.
+                // The host receives the packet with others, or has time for it later.
             } else if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
                 && to.0 < ROUTERS
             {
@@ -226,7 +227,7 @@ impl<'a> World<'a> {
         watch.hold(self.count_held())
     }
 
-    /// Writes down what happened to packets at times that are over.
+    /// Records the packet reports whose times are over.
     #[cold]
     fn write_down(&mut self, is_over: impl Fn(Time) -> bool) {
         self.network.settle();
@@ -237,8 +238,8 @@ impl<'a> World<'a> {
         self.recorder.add_packets(seen, whose);
     }
 
-    /// Another connection may take the place of one that is over: packets of that one are written down before,
-    /// if it matters whose they are.
+    /// Another connection may take the slot of a closed one: reports of the closed one's packets
+    /// are recorded first, if they name connections.
     #[cold]
     pub fn write_down_before_reuse(&mut self) {
         if self.recorder.captures() {
@@ -260,7 +261,7 @@ impl<'a> World<'a> {
         if BEFORE { self.network.next_before(end) } else { self.network.next(end) }
     }
 
-    /// The application of this end acts when all packets of the nanosecond have been received.
+    /// Lets the application of this end act once all packets of the nanosecond have been received.
     #[cold]
     fn put_off(&mut self, end: usize) {
         self.note_pacing(end);
@@ -274,7 +275,7 @@ impl<'a> World<'a> {
 
     #[cold]
     fn wake(&mut self) {
-        // The last one that a packet has left for goes first (`tcp_wfree`).
+        // The sender whose packet left last goes first (`tcp_wfree`).
         for end in std::mem::take(&mut self.resuming).into_iter().rev() {
             self.connections.ends[end].endpoint.resume();
             self.answer(end);
@@ -284,7 +285,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What the run holds in memory.
+    /// Counts the memory that the run holds.
     #[cold]
     fn count_held(&mut self) -> Held {
         let tables = self.recorder.tables();
@@ -296,7 +297,7 @@ impl<'a> World<'a> {
         self.held.points = (tables.packets.in_memory() + packets) as u64 * ROW;
         self.held.captures = self.recorder.captured_packets() as u64 * CAPTURED;
         self.held.flows = self.held_by_flows();
-        // To look at many lanes takes as long as what happens in between.
+        // Counting many lanes takes as long as the events in between.
         self.counts += 1;
         if self.counts > self.plan.lanes.len() / LANES_COUNTED {
             self.counts = 0;
@@ -307,8 +308,8 @@ impl<'a> World<'a> {
         self.held + self.beside
     }
 
-    /// A packet comes that is not for a connection: to a router that looks at its size, from such a
-    /// router, to a flow of datagrams, or to what is left of a connection that is over.
+    /// Handles a packet that is not for an open connection: one for a gate, from a gate, of a
+    /// datagram flow, or for the remains of a connection.
     #[cold]
     fn deliver_other(&mut self, to: EndpointId, packet: Packet) {
         match packet {
@@ -332,7 +333,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A segment comes for a connection that is over.
+    /// Handles a segment for a closed connection.
     #[cold]
     fn answer_late(&mut self, to: EndpointId, segment: &Segment) {
         let now = self.network.now();
@@ -353,8 +354,8 @@ impl<'a> World<'a> {
         let now = self.network.now();
         let endpoint = &mut self.connections.ends[end].endpoint;
         turn_wheel(now, self.turned, endpoint);
-        // What answers the handshake says nothing of data, and what comes when both sides have closed
-        // (a FIN again) finds no connection.
+        // Answers to the handshake carry no data, and segments after both sides have closed (a
+        // repeated FIN) find no connection.
         let is_sampled = self.samples_every_ack
             && end.is_multiple_of(2)
             && endpoint.counters().sent_segments > 0
@@ -364,8 +365,8 @@ impl<'a> World<'a> {
         if self.known.is_some() {
             self.learn(end);
         }
-        // A kernel is done with an ACK when it has sent what that lets go, before its application has more
-        // to send.
+        // A kernel has finished with an ACK once it has sent what the ACK allows, before its
+        // application has more to send.
         let is_answered = is_sampled && self.answer(end);
         if is_answered {
             self.sample(end / 2);
@@ -384,7 +385,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Sends what leaves before the application hears of an event, if it does.
+    /// Sends what leaves before the application learns of an event, if anything does.
     #[inline]
     fn answer(&mut self, end: usize) -> bool {
         let now = self.network.now();
@@ -398,7 +399,7 @@ impl<'a> World<'a> {
         answers
     }
 
-    /// Remembers when the pacing timer of an end runs out that has just sent.
+    /// Remembers the pacing timer of an end that has just sent.
     #[inline]
     fn note_pacing(&mut self, end: usize) {
         let until = self.connections.ends[end].endpoint.paced_until();
@@ -415,7 +416,8 @@ impl<'a> World<'a> {
         self.paced[end] = until;
     }
 
-    /// A router told this end what its other connections to the same host do not know.
+    /// A router told this end of a path MTU that its other connections to the same host do not
+    /// know.
     #[cold]
     fn tell_others(&mut self, end: usize) {
         let between = self.nodes(end);
@@ -428,7 +430,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Tells this end how large packets may be, if its host has heard it and asks.
+    /// Tells this end the path MTU, if its host has learned it and uses it.
     fn know_mtu(&mut self, end: usize) {
         if let Some(mtu) = self.known_mtu(end) {
             self.connections.ends[end].endpoint.know_mtu(mtu);
@@ -440,7 +442,7 @@ impl<'a> World<'a> {
         self.routers.known(self.nodes(end)).filter(|_| finds_mtu)
     }
 
-    /// A client may have learned what makes its next connection to this server faster.
+    /// A client may have learned a Fast Open cookie for its next connection to this server.
     #[inline(never)]
     fn learn(&mut self, end: usize) {
         let nodes = self.nodes(end);
@@ -458,7 +460,7 @@ impl<'a> World<'a> {
         let nodes = self.nodes(end);
         let stack = self.stack_of(end);
         let is_fast = stack.fast_open;
-        // Either host may have heard of it from an earlier connection.
+        // Either host may have learned the path MTU from an earlier connection.
         self.know_mtu(end);
         self.know_mtu(end ^ 1);
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
@@ -469,14 +471,15 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Something has happened at an end: sends what that lets go, and then lets the application act.
+    /// Handles the aftermath of an event at an end: sends what it allows, then lets the application
+    /// act.
     #[inline]
     pub fn serve(&mut self, end: usize) {
         self.answer(end);
         self.act(end);
     }
 
-    /// Lets the application act, sends what may leave for that, and notes when to come back.
+    /// Lets the application act, sends what that allows, and sets the end's timers.
     #[inline]
     pub fn act(&mut self, end: usize) {
         let now = self.network.now();
@@ -485,7 +488,7 @@ impl<'a> World<'a> {
         match program {
             Program::Send(send) => {
                 let mut is_new_call = true;
-                // Ends that do not answer first send all at once.
+                // Ends that do not send before their application acts send everything at once.
                 let mut is_owed = !endpoint.answers_first();
                 loop {
                     is_owed |= endpoint.refresh_route(now);
@@ -499,7 +502,7 @@ impl<'a> World<'a> {
                         send_all(now, endpoint, onto, from);
                     }
                     is_owed = false;
-                    // What was sent may have made room for more.
+                    // Sending may have freed buffer space.
                     if !has_acted {
                         break;
                     }
@@ -510,7 +513,7 @@ impl<'a> World<'a> {
                     call(onto, from.0 as usize);
                 }
                 if endpoint.state() == State::CloseWait {
-                    // To have read may have been worth an ACK.
+                    // Reading may have caused a window update.
                     send_all(now, endpoint, onto, from);
                     endpoint.close();
                 }
@@ -536,12 +539,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Programs ask and answer.
+    /// Runs the programs of a request-response flow.
     #[inline(never)]
     fn converse(&mut self, end: usize) {
         let now = self.network.now();
         let mut is_owed = !self.connections.ends[end].endpoint.answers_first();
-        // Whether the present call writes.
+        // Whether the current call writes, once one is made.
         let mut calls = None;
         loop {
             let End { endpoint, route, program, host, .. } = &mut self.connections.ends[end];
@@ -558,7 +561,7 @@ impl<'a> World<'a> {
             if step != Step::Waits || is_owed {
                 send_all(now, endpoint, onto, (*host, *route));
             }
-            // Whatever its flow does about an answer may have something to send, too.
+            // The flow's reaction to a response may produce something to send as well.
             is_owed = matches!(step, Step::Answered | Step::Asked | Step::Broken);
             match step {
                 Step::Acted => {}
@@ -570,7 +573,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Something is to happen at this end of a flow, and memory may be short.
+    /// Prepares an end for an event, in case memory is short.
     #[expect(clippy::inline_always, reason = "for most experiments it is a look at a field")]
     #[inline(always)]
     pub fn tell_memory(&mut self, end: usize) {
@@ -586,7 +589,7 @@ impl<'a> World<'a> {
         memory.tell(node, end, &mut self.connections.ends[end].endpoint);
     }
 
-    /// It has happened, and others may have more memory now.
+    /// Accounts for an end's memory after an event; others may have more memory now.
     #[cold]
     fn count_memory(&mut self, end: usize) {
         let ((node, _), now) = (self.nodes(end), self.network.now());
@@ -597,14 +600,14 @@ impl<'a> World<'a> {
         }
     }
 
-    /// There is a new connection at this place.
+    /// Sets up state for a new connection in this slot.
     pub fn make_room_for(&mut self, pair: usize) {
         if let Some(memory) = &mut self.memory {
             memory.make_room_for(pair);
         }
     }
 
-    /// The timer of the program at an end of a connection.
+    /// Sets the timer of the program at an end of a connection.
     pub fn set_alarm(&mut self, end: usize, at: Time) {
         let known = self.connections.pairs[end / 2].alarms[end % 2];
         let timer = known.unwrap_or_else(|| self.add_timer(Owner::Program(end)));
@@ -612,13 +615,13 @@ impl<'a> World<'a> {
         self.network.set_timer(timer, at, Order::Last);
     }
 
-    /// A new timer that is not a connection's.
+    /// Adds a timer that is not a connection's.
     pub fn add_timer(&mut self, owner: Owner) -> TimerId {
         self.owners.push(owner);
         self.network.add_timer()
     }
 
-    /// How many timers there are that are not connections'.
+    /// The number of timers that are not connections'.
     #[cfg(test)]
     pub fn timers(&self) -> usize {
         self.owners.len()
@@ -634,7 +637,7 @@ impl<'a> World<'a> {
         self.recorder.sample_flow(self.network.now(), (flow, label), endpoint);
     }
 
-    /// The n-th sample is due at n intervals exactly.
+    /// Arms a sampling timer: the n-th sample is due at exactly n intervals.
     fn arm(&mut self, timer: TimerId, interval: Option<Duration>) {
         if let Some(interval) = interval {
             let passed = self.network.now().as_picos() / interval.as_picos();
@@ -643,7 +646,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Arms the timer of the next mark, which comes before all else of its time.
+    /// Arms the timer of the next mark, which precedes all else at its time.
     fn arm_marks(&mut self, timer: TimerId) {
         if let Some(mark) = self.recorder.next_mark() {
             self.network.set_timer(timer, mark, Order::First);
@@ -662,7 +665,7 @@ impl<'a> World<'a> {
         tcp(flow).stacks()[end % 2]
     }
 
-    /// A route of a flow of datagrams.
+    /// A route for a datagram flow.
     pub fn route_of_datagrams(&mut self, flow: usize) -> RouteId {
         let lanes = self.plan.flows[flow].forward.iter().map(|&lane| LaneId(lane as u32));
         let lanes: Vec<LaneId> = lanes.collect();
@@ -673,7 +676,7 @@ impl<'a> World<'a> {
         route
     }
 
-    /// A connection is over: gives the number of its remains.
+    /// Ends a connection and returns the number of its remains.
     pub fn leave_behind(&mut self, pair: usize) -> u32 {
         let now = self.network.now();
         let left = self.connections.leave(now, pair, (&mut self.network, &mut self.routers));
@@ -687,7 +690,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Whether a client opens its connections fast.
+/// Whether any client uses Fast Open.
 fn has_fast_open(plan: &Plan) -> bool {
     plan.flows
         .iter()
@@ -695,11 +698,11 @@ fn has_fast_open(plan: &Plan) -> bool {
         .any(|tcp| tcp.stack.fast_open || tcp.peer_stack.fast_open)
 }
 
-/// What packets leave by: the network, and processors of hosts that take time.
+/// Where packets leave: the network, and the processors of hosts.
 pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
 
-/// Tells an end if a timer of the kernel, which all hosts share, has run out in this tick. One of
-/// each wheel did so last at these times.
+/// Tells an end whether a timer of the kernel, whose wheels all hosts share, has expired in this
+/// tick; `turned` has the last expiry in each wheel.
 #[inline]
 fn turn_wheel(now: Time, turned: [Time; 2], endpoint: &mut Endpoint) {
     let turned = turned[endpoint.wheel() as usize];
@@ -708,7 +711,7 @@ fn turn_wheel(now: Time, turned: [Time; 2], endpoint: &mut Endpoint) {
     }
 }
 
-/// Sends what may leave now from an end, whose host and route these are.
+/// Sends what may leave now from an end with this host and route.
 #[expect(clippy::inline_always, reason = "of most calls it is a look at a few fields")]
 #[inline(always)]
 fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) {
@@ -738,7 +741,7 @@ fn send_what_may_leave(
     }
 }
 
-/// Puts the segment before this one, or the last, into the queue of the host's own device.
+/// Puts the previous segment, or the last one, into the queue of the host's own device.
 #[cold]
 fn send_own(
     now: Time,
@@ -751,7 +754,7 @@ fn send_own(
     let packet = Packet::Tcp(segment);
     match cpus {
         None => network.send_own(route, packet, Departure { at, goes_on }),
-        // A processor has done its part of the packets one by one.
+        // The processor has handled the packets one by one.
         Some(cpus) => cpus.send(network, host, route, packet, at),
     }
 }

@@ -1,4 +1,4 @@
-//! What every profile must give: whatever the wire does, each byte arrives once and both ends close.
+//! Properties of every profile: whatever the wire does, each byte arrives once and both ends close.
 
 // The two endpoints and the wire between them are those of the tests of `tcp`.
 #[expect(dead_code, reason = "not all of it is of use here")]
@@ -23,7 +23,7 @@ fn any_stack() -> impl Strategy<Value = StackPlan> {
     (prop::sample::select(Profile::ALL), cc, any::<[bool; 2]>()).prop_map(|(profile, cc, flip)| {
         let mut stack = profile.options();
         stack.cc = CongestionControl::named(cc);
-        // What one profile has must go with what another end has, or has not.
+        // Options of one profile must interoperate with an end that has them or lacks them.
         stack.sack ^= flip[0];
         stack.timestamps ^= flip[1];
         stack
@@ -37,7 +37,8 @@ proptest! {
     fn every_byte_arrives_once_and_both_ends_close(
         stacks in [any_stack(), any_stack()],
         bytes in [0u64..200_000, 0u64..200_000],
-        // The fates of the first segments; after them the wire is good, so that all must end.
+        // The fates of the first segments. After them the wire is good, so that every connection
+        // must end.
         fates in prop::collection::vec(0u8..20, 0..300),
     ) {
         let mut fates = fates.into_iter();

@@ -2,13 +2,13 @@
 //! sender says that it has made its window smaller, or as they come (RFC 8257 §3.2). What a mark means
 //! for the window is `recovery`. Feedback that counts them (RFC 9768) is `accurate`.
 
-use crate::accurate::{Counts, bits_of};
+use crate::accurate_ecn::{AccurateEcn, bits_of};
 use crate::segment::{Flags, Segment};
 use crate::settings::{Capable, Ecn, Feedback, Settings};
 
 /// What the two ends know of marks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct EcnState {
     /// Both ends understand them.
     pub agreed: bool,
     /// A mark arrived, and the sender has not said that it knows.
@@ -16,7 +16,7 @@ pub(crate) struct Marks {
     /// Some packet could have been marked.
     seen: bool,
     /// Where both ends count.
-    counts: Option<Counts>,
+    counts: Option<AccurateEcn>,
 }
 
 /// What an ACK says of marks.
@@ -39,7 +39,7 @@ pub(crate) struct Said {
     pub changed: bool,
 }
 
-impl Marks {
+impl EcnState {
     /// Takes the peer's SYN or SYN-ACK (§6.1.1).
     pub fn on_syn(&mut self, segment: &Segment, settings: &Settings) {
         let (flags, setting) = (segment.flags, settings.ecn);
@@ -51,7 +51,7 @@ impl Marks {
             let both_count =
                 !others.contains(&bits_of(flags)) && (!has_asked || setting == Ecn::Asks);
             if both_count {
-                self.counts = Some(Counts::new(segment));
+                self.counts = Some(AccurateEcn::new(segment));
                 self.agreed = true;
                 return;
             }

@@ -4,20 +4,20 @@
 //! of [`Endpoint::poll_transmit`], and [`Endpoint::next_timer`] tells when to call
 //! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
 
-use crate::acks::Acks;
-use crate::alive::Alive;
-use crate::bursts::least;
-use crate::ecn::Marks;
+use crate::delayed_ack::DelayedAck;
+use crate::ecn::EcnState;
 use crate::fast_open::FastOpen;
-use crate::memory::Memory;
+use crate::keepalive::KeepaliveTimer;
+use crate::memory_pressure::Memory;
 use crate::output::Data;
 use crate::pages::Pages;
 use crate::receiver::Receiver;
-use crate::remains::Remains;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps};
 use crate::sender::Sender;
 use crate::settings::Settings;
+use crate::time_wait::TimeWait;
 use crate::timer::{Kind, Turn, Wheel};
+use crate::tso::least;
 use std::fmt;
 use std::sync::Arc;
 use tcplab_cc::CongestionControl;
@@ -105,8 +105,8 @@ pub struct Endpoint {
     pub(crate) ended: Option<Ended>,
     pub(crate) send: Sender,
     pub(crate) receive: Receiver,
-    pub(crate) acks: Acks,
-    pub(crate) marks: Marks,
+    pub(crate) delayed_ack: DelayedAck,
+    pub(crate) ecn: EcnState,
     /// Whether timestamps are in use; while connecting, whether they are offered.
     pub(crate) has_timestamps: bool,
     /// Whether the peer's SYN had the window-scale option.
@@ -120,12 +120,12 @@ pub struct Endpoint {
     /// Its application is gone.
     pub(crate) is_left: bool,
     /// The remains of the end, once a late segment has come for them.
-    pub(crate) remains: Option<Box<Remains>>,
+    pub(crate) time_wait: Option<Box<TimeWait>>,
     /// Repetitions since the peer was last heard to make progress.
     pub(crate) attempts: u32,
     /// Probes of a closed window since data last left.
     probes: u32,
-    pub(crate) alive: Option<Box<Alive>>,
+    pub(crate) keepalive: Option<Box<KeepaliveTimer>>,
     pub(crate) fast_open: Option<Box<FastOpen>>,
     pub(crate) memory: Option<Box<Memory>>,
     /// Since when there was no answer, once the timer has run out.
@@ -165,8 +165,8 @@ impl Endpoint {
             ended: None,
             send: Sender::new(identity.initial_sequence, &settings),
             receive: Receiver::new(&settings),
-            acks: Acks::new(&settings),
-            marks: Marks::default(),
+            delayed_ack: DelayedAck::new(&settings),
+            ecn: EcnState::default(),
             has_timestamps: settings.timestamps,
             peer_scales: false,
             recent_timestamp: (0, Time::ZERO),
@@ -174,10 +174,10 @@ impl Endpoint {
             last_ack_sent: 0,
             time_wait_until: Time::NEVER,
             is_left: false,
-            remains: None,
+            time_wait: None,
             attempts: 0,
             probes: 0,
-            alive: None,
+            keepalive: None,
             fast_open: None,
             memory: None,
             silent_since: Time::ZERO,
@@ -221,7 +221,7 @@ impl Endpoint {
             return self.write_into_syn(bytes);
         }
         let bytes = if self.memory.is_some() { self.affordable(bytes) } else { bytes };
-        if self.settings.buffers_as_linux() {
+        if self.settings.has_packet_buffer() {
             return if self.may_send_data() && !self.send.closed {
                 let is_tight = self.is_tight();
                 self.send.write_as_linux(bytes, most, is_tight, &self.settings)
@@ -274,7 +274,7 @@ impl Endpoint {
     /// many calls as it takes, each followed by [`Self::poll_transmit`].
     #[inline]
     pub fn paces_writer(&self) -> bool {
-        self.settings.buffers_as_linux()
+        self.settings.has_packet_buffer()
     }
 
     /// The application reads; returns how many bytes it got.
@@ -285,9 +285,9 @@ impl Endpoint {
         if bytes > 0 {
             self.receive.tune_to_reader(now);
             let holds_nothing = self.receive.readable() == 0 && !self.receive.has_gap();
-            self.acks.on_read(self.receive.next, self.last_ack_sent, holds_nothing);
+            self.delayed_ack.on_read(self.receive.next, self.last_ack_sent, holds_nothing);
             if self.receive.should_update() {
-                self.acks.hurry();
+                self.delayed_ack.hurry();
             }
         }
         bytes
@@ -354,11 +354,11 @@ impl Endpoint {
     /// When [`Self::on_timer`] is to be called; `Time::NEVER` if nothing is pending.
     #[inline]
     pub fn next_timer(&self) -> Time {
-        let alive = self.alive.as_ref().map_or(Time::NEVER, |alive| alive.due);
+        let alive = self.keepalive.as_ref().map_or(Time::NEVER, |alive| alive.due);
         let paced = self.send.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due());
-        let sends = self.send.timer.at.min(self.acks.due()).min(paced);
+        let sends = self.send.timer.at.min(self.delayed_ack.due()).min(paced);
         // What nobody waits for any more turns the kernel's wheel all the same.
-        let silent = self.send.timer.place.pending().min(self.acks.pending());
+        let silent = self.send.timer.place.pending().min(self.delayed_ack.pending());
         sends.min(silent).min(self.time_wait_until).min(alive)
     }
 
@@ -366,7 +366,7 @@ impl Endpoint {
     #[inline]
     pub fn turn_wheel(&mut self, now: Time) {
         self.send.timer.place.turn(now);
-        if let Some(place) = self.acks.place() {
+        if let Some(place) = self.delayed_ack.place() {
             place.turn(now);
         }
     }
@@ -374,7 +374,7 @@ impl Endpoint {
     /// The turn of this end among those whose timers run out in this tick; nothing if none of its own does.
     pub fn turn_at(&self, now: Time) -> Option<Turn> {
         let sends = self.send.timer.place.turn_at(now);
-        let answers = self.acks.turn_at(now);
+        let answers = self.delayed_ack.turn_at(now);
         // Of two of its own, the one that somebody waits for.
         let first = if self.send.timer.at <= now { sends.or(answers) } else { answers.or(sends) };
         first.map(|turn| (self.wheel(), turn))
@@ -389,25 +389,25 @@ impl Endpoint {
     /// Whether a timer in the kernel's wheel runs out.
     fn wheel_runs_out(&mut self, now: Time) -> bool {
         let sends = self.send.timer.place.runs_out(now);
-        self.acks.place().is_some_and(|place| place.runs_out(now)) | sends
+        self.delayed_ack.place().is_some_and(|place| place.runs_out(now)) | sends
     }
 
     /// From when on an ACK that is held back may leave early, if there is one. The kernel's timer for it
     /// has some slack: it runs out with the next timer of its kind (`Self::is_soft_due`), whosever that is.
     #[inline]
     pub fn held_from(&self) -> Option<Time> {
-        self.acks.held_from()
+        self.delayed_ack.held_from()
     }
 
     /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel runs
     /// both from one softirq (`HRTIMER_SOFTIRQ`).
     pub fn is_soft_due(&self, now: Time) -> bool {
-        self.acks.held_until().is_some_and(|until| until <= now) || self.paced_until() <= now
+        self.delayed_ack.held_until().is_some_and(|until| until <= now) || self.paced_until() <= now
     }
 
     /// When the ACK that is held back leaves whatever happens.
     pub fn held_until(&self) -> Option<Time> {
-        self.acks.held_until()
+        self.delayed_ack.held_until()
     }
 
     /// When the pacing timer runs out; `Time::NEVER` if it does not run.
@@ -417,7 +417,7 @@ impl Endpoint {
 
     /// The ACK that is held back leaves.
     pub fn let_go(&mut self) {
-        self.acks.hurry();
+        self.delayed_ack.hurry();
     }
 
     /// Time has passed: whatever is due is done. Says whether that turned the kernel's wheel of timers.
@@ -440,16 +440,18 @@ impl Endpoint {
         }
         if is_paced {
             self.send.flight.pacing.on_timer(now);
-            if self.settings.is_linux() && self.send.flight.recovery.is_repairing() {
+            if self.settings.behaviour.pacing_timer_repairs_first
+                && self.send.flight.recovery.is_repairing()
+            {
                 // Lost segments come first now, be new data a better test of a timeout or not
                 // (`tcp_tsq_write`).
                 self.send.flight.recovery.repair_lost();
             }
         }
-        if self.alive.as_ref().is_some_and(|alive| alive.due <= now) {
+        if self.keepalive.as_ref().is_some_and(|alive| alive.due <= now) {
             self.look_after_peer(now);
         }
-        self.acks.on_timer(now, self.send.rtt.rto(&self.settings));
+        self.delayed_ack.on_timer(now, self.send.rtt.rto(&self.settings.rto_limits()));
         if self.send.timer.at <= now {
             match self.send.timer.kind {
                 Kind::Retransmit => {
@@ -485,7 +487,7 @@ impl Endpoint {
         self.attempts += 1;
         if is_opening {
             self.owes_syn = true;
-            if self.state == State::SynSent && self.settings.is_linux() {
+            if self.state == State::SynSent && self.settings.behaviour.syn_timeout_is_loss {
                 // Nothing takes this back but a timeout of data: a notice of a packet that is too large
                 // begins with new data then (`tcp_enter_loss`, `tcp_simple_retransmit`).
                 self.send.flight.recovery.doubt_timeout(self.settings.frto);
@@ -511,7 +513,7 @@ impl Endpoint {
             if let Some(buffer) = &mut self.send.buffer {
                 buffer.probe();
             }
-            let wait = self.send.rtt.backed_off(self.probes, &self.settings);
+            let wait = self.send.rtt.backed_off(self.probes, &self.settings.rto_limits());
             let wait = self.within_user_timeout(now, wait);
             self.send.timer.set(Kind::Retransmit, now, wait, &self.settings);
         }
@@ -548,7 +550,7 @@ impl Endpoint {
     /// Nothing is to leave, whatever the state, as most calls of [`Self::poll_transmit`] find it.
     #[inline]
     pub fn is_silent(&self, now: Time) -> bool {
-        self.acks.due() > now
+        self.delayed_ack.due() > now
             && self.send.is_at_rest()
             && !(self.owes_syn || self.owes_probe || self.owes_before_data())
     }
@@ -611,7 +613,7 @@ impl Endpoint {
     #[cold]
     pub fn adopt(&mut self, now: Time, build_control: BuildControl) {
         self.build_control = build_control;
-        if self.settings.is_linux() && self.send.control.pacing.is_some() {
+        if self.settings.behaviour.stays_paced && self.send.control.pacing.is_some() {
             // A socket that was paced once is paced for good (`sk_pacing_status`).
             self.settings = Arc::new(Settings { pacing: true, ..(*self.settings).clone() });
         }
@@ -628,17 +630,21 @@ impl Endpoint {
             let initial_window = self.send.control.cwnd;
             let start = Start { mss, initial_window, seed: self.seed };
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
-            let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
+            let since = if self.settings.behaviour.controls_from_establishment {
+                self.receive.since().min(now)
+            } else {
+                now
+            };
             self.send.begin(since, (self.build_control)(start), &self.settings);
             // An end that only closes has nothing that a window would decide.
-            if self.settings.is_linux() && self.send.unsent() > 0 {
+            if self.settings.behaviour.controls_from_establishment && self.send.unsent() > 0 {
                 self.send.tell_of_request(now);
             }
             // In Linux the SYN-ACK sets the rate, before the window that was asked for does
             // (`tcp_finish_connect`): if the SYN timed out, by the one segment that this left
             // (`tcp_enter_loss`), be the timeout spurious or not. At the end that was called, the ACK of its
             // SYN-ACK sets the rate after that (`tcp_rcv_state_process`).
-            let is_early = self.settings.is_linux() && !self.was_called;
+            let is_early = self.settings.behaviour.controls_from_establishment && !self.was_called;
             let cwnd = if self.was_syn_repeated { 1 } else { INIT_CWND };
             let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
                 Some(cc) => cc.opening(cwnd),
@@ -652,7 +658,7 @@ impl Endpoint {
     /// then wakes it. Then [`Self::poll_transmit`] is to be called before the application acts, too.
     #[inline]
     pub fn answers_first(&self) -> bool {
-        self.settings.is_linux()
+        self.settings.behaviour.answers_before_application
     }
 
     /// A segment without data, if one is due.
@@ -672,7 +678,7 @@ impl Endpoint {
             // One before the window: whoever receives it must answer (as Linux probes).
             return Some(self.send.una - 1);
         }
-        (self.acks.due() <= now).then_some(self.send.nxt)
+        (self.delayed_ack.due() <= now).then_some(self.send.nxt)
     }
 
     /// A segment without data.
@@ -682,7 +688,7 @@ impl Endpoint {
 
     #[inline]
     pub(crate) fn flags_of_ack(&self) -> Flags {
-        Flags::ACK.with(self.marks.of_ack(&self.settings))
+        Flags::ACK.with(self.ecn.of_ack(&self.settings))
     }
 
     fn may_send_data(&self) -> bool {
@@ -692,9 +698,9 @@ impl Endpoint {
     /// Of a segment with this data, which leaves.
     #[inline]
     fn flags_of(&mut self, data: Data) -> Flags {
-        let mut flags = Flags::ACK.with(self.marks.of_any(&self.settings));
+        let mut flags = Flags::ACK.with(self.ecn.of_any(&self.settings));
         if !data.again && data.payload > 0 {
-            flags = flags.with(self.marks.of_new_data(&mut self.send.owes_cwr));
+            flags = flags.with(self.ecn.of_new_data(&mut self.send.owes_cwr));
         }
         if data.push && data.payload > 0 {
             flags = flags.with(Flags::PUSH);
@@ -720,13 +726,13 @@ impl Endpoint {
         let scale = self.receive.window_scale;
         let (window, is_short) = self.receive.offer(scale);
         if is_short {
-            self.acks.stop_hurrying();
+            self.delayed_ack.stop_hurrying();
         }
         let seq = self.send.origin.number(start);
         let ack = self.receive.origin.number(self.receive.next);
         let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);
         if self.has_timestamps {
-            let mut stamp = self.acks.stamp(now);
+            let mut stamp = self.delayed_ack.stamp(now);
             if self.send.path.is_some() {
                 stamp = self.send.stamp(now, stamp);
             }
@@ -740,11 +746,11 @@ impl Endpoint {
         }
         self.last_ack_sent = self.receive.next;
         self.send.last_left = now;
-        self.acks.on_sent();
+        self.delayed_ack.on_sent();
         if payload > 0 {
-            self.acks.on_data_sent(now);
+            self.delayed_ack.on_data_sent(now);
         }
-        self.marks.on_sent();
+        self.ecn.on_sent();
         segment
     }
 
@@ -781,16 +787,16 @@ impl Endpoint {
         self.ended.get_or_insert(how);
         self.time_wait_until = Time::NEVER;
         self.drop_timers();
-        self.acks.on_sent();
+        self.delayed_ack.on_sent();
     }
 
     /// None of the connection's timers is needed any more (`tcp_clear_xmit_timers`).
     pub(crate) fn drop_timers(&mut self) {
         self.send.timer.stop();
         self.send.timer.place.leave();
-        if let Some(place) = self.acks.place() {
+        if let Some(place) = self.delayed_ack.place() {
             place.leave();
         }
-        self.alive = None;
+        self.keepalive = None;
     }
 }

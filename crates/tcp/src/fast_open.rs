@@ -7,10 +7,10 @@
 //! `tcp_try_fastopen`).
 
 use crate::endpoint::{Endpoint, State};
-use crate::refit;
+use crate::resegment;
 use crate::scoreboard::Progress;
 use crate::segment::{Cookie, FastOpenOption, IP_HEADER, Segment, TCP_HEADER};
-use crate::sendbuf::SendBuffer;
+use crate::send_buffer::SendBuffer;
 use tcplab_units::{Duration, Time};
 
 /// Room for all the options that a SYN can have (`MAX_TCP_OPTION_SPACE`).
@@ -172,7 +172,7 @@ impl Endpoint {
         if fast.payload == 0 {
             return;
         }
-        let is_linux = self.settings.is_linux();
+        let delays_ack = self.settings.behaviour.fast_open_delays_ack;
         let has_more = fast.has_more;
         self.send.flight.board.acknowledge(acked, &mut Progress::default());
         self.send.una = acked;
@@ -180,14 +180,14 @@ impl Endpoint {
             buffer.acknowledge(acked);
         }
         if self.send.has_outstanding() {
-            self.send.resend_larger(now, refit::NONE);
+            self.send.resend_larger(now, resegment::NONE);
             self.owes_ack_first = false;
         } else {
             self.send.timer.stop();
-            if is_linux && has_more {
+            if delays_ack && has_more {
                 // What the application waits to send will acknowledge too.
-                self.acks.on_sent();
-                self.acks.put_off(now + PATIENCE);
+                self.delayed_ack.on_sent();
+                self.delayed_ack.put_off(now + PATIENCE);
                 self.owes_ack_first = false;
             }
         }

@@ -1,9 +1,9 @@
 //! Opening a connection: SYN, SYN-ACK, and the options they agree on (RFC 9293 §3.5, RFC 7323,
 //! RFC 2018). Simultaneous opening included.
 
-use crate::alive::Alive;
-use crate::ecn::Marks;
+use crate::ecn::EcnState;
 use crate::endpoint::{Ended, Endpoint, State};
+use crate::keepalive::KeepaliveTimer;
 use crate::rtt::Progressed;
 use crate::segment::{Flags, Segment, SynOptions, clock};
 use crate::seq::Origin;
@@ -16,9 +16,9 @@ impl Endpoint {
         let is_answer = self.state == State::SynReceived;
         let flags = if is_answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
         let flags = flags.with(if is_answer {
-            self.marks.of_answer(&self.settings)
+            self.ecn.of_answer(&self.settings)
         } else {
-            Marks::of_syn(&self.settings, self.syns_sent)
+            EcnState::of_syn(&self.settings, self.syns_sent)
         });
         let ack = self.receive.origin.number(self.receive.next);
         let seq = self.send.origin.number(0);
@@ -91,8 +91,8 @@ impl Endpoint {
         self.receive.settle(self.segment_size(u16::MAX));
         if has_ack {
             self.establish(now, segment);
-            self.acks.hurry();
-            self.owes_ack_first = self.settings.is_linux();
+            self.delayed_ack.hurry();
+            self.owes_ack_first = self.settings.behaviour.handshake_ack_leaves_first;
             self.end_fast_open(now, segment, acked);
         } else {
             self.state = State::SynReceived;
@@ -110,7 +110,7 @@ impl Endpoint {
         if let Some(timestamps) = segment.timestamps() {
             self.recent_timestamp = (timestamps.value, now);
         }
-        self.marks.on_syn(segment, &self.settings);
+        self.ecn.on_syn(segment, &self.settings);
         self.send.sack = self.settings.sack && offered.sack_permitted;
         match offered.window_scale.filter(|_| self.settings.window_scaling) {
             // RFC 7323 §2.3: a scale above 14 counts as 14.
@@ -140,17 +140,17 @@ impl Endpoint {
         self.send.largest_window = self.send.window;
         self.send.timer.stop();
         self.receive.begin(now);
-        self.alive = Alive::new(now, &self.settings);
+        self.keepalive = KeepaliveTimer::new(now, &self.settings);
         self.send.deadline = Time::NEVER;
         self.send.begin_search(now, self.options(), &self.settings);
         let rtt = self.time_handshake(now, segment);
         if let Some(rtt) = rtt {
             let at = Progressed { una: 1, nxt: self.send.nxt };
-            self.send.rtt.sample(rtt, at, &self.settings);
+            self.send.rtt.sample(rtt, at, &self.settings.rto_limits());
             self.send.min_rtt = rtt;
         }
-        if rtt.is_none() && (self.attempts > 0 || self.settings.is_linux()) {
-            self.send.rtt.after_syn_timeout(&self.settings);
+        if rtt.is_none() && (self.attempts > 0 || self.settings.behaviour.unsampled_rto_fallback) {
+            self.send.rtt.after_syn_timeout(&self.settings.rto_limits());
         }
         // RFC 5681 §3.1: after a lost SYN the first window is one segment.
         if self.attempts > 0 && !self.is_syn_forgiven(now, segment) {
@@ -169,7 +169,8 @@ impl Endpoint {
     /// timeout may have been too short (`tcp_init_transfer`). A SYN-ACK is repeated when a SYN comes again,
     /// too (`inet_rtx_syn_ack`).
     fn is_syn_forgiven(&self, now: Time, segment: &Segment) -> bool {
-        self.settings.is_linux() && (self.syns_sent <= 2 || self.is_syn_late(now, segment))
+        self.settings.behaviour.forgives_syn_timeout
+            && (self.syns_sent <= 2 || self.is_syn_late(now, segment))
     }
 
     /// What is answered is the SYN that was sent first, so those after it were not needed
@@ -183,9 +184,11 @@ impl Endpoint {
     /// (`tcp_ack_update_rtt`).
     fn time_handshake(&self, now: Time, segment: &Segment) -> Option<Duration> {
         if self.syns_sent == 1 {
-            return Some(self.settings.elapsed(now, self.first_syn));
+            return Some(self.settings.behaviour.clock.elapsed(now, self.first_syn));
         }
-        let echoed = self.echoed(now, segment).filter(|_| self.settings.is_linux())?;
+        let echoed = self
+            .echoed(now, segment)
+            .filter(|_| self.settings.behaviour.timestamp_times_retransmissions)?;
         Some(Duration::from_millis((clock(now) - echoed).max(1)))
     }
 }

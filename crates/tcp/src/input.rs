@@ -1,12 +1,12 @@
 //! What a segment does to a connection (RFC 9293 §3.10.7), and how connections close.
 
-use crate::acks::Arrived;
-use crate::answer::Answer;
+use crate::delayed_ack::Arrived;
 use crate::ecn::{Report, Said};
 use crate::endpoint::{Ended, Endpoint, State};
+use crate::on_ack::AckContext;
 use crate::receiver::{OVERHEAD, Shape, Sized};
-use crate::remains::reset_for;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
+use crate::time_wait::reset_for;
 use tcplab_units::{Duration, Time};
 
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
@@ -32,7 +32,7 @@ impl Endpoint {
     #[inline]
     fn on_segment_in_connection(&mut self, now: Time, segment: &Segment) {
         let Some(start) = self.receive.origin.offset(segment.seq, self.receive.next) else {
-            return self.acks.hurry();
+            return self.delayed_ack.hurry();
         };
         if segment.flags.has(Flags::SYN) && self.state == State::SynReceived && start == 0 {
             return self.on_syn_again(now, segment);
@@ -51,25 +51,25 @@ impl Endpoint {
             if start == self.receive.next {
                 self.end(Ended::Reset);
             } else {
-                self.acks.hurry();
+                self.delayed_ack.hurry();
             }
             return;
         }
         if segment.flags.has(Flags::SYN) {
             // RFC 5961 §4: a challenge.
-            return self.acks.hurry();
+            return self.delayed_ack.hurry();
         }
         if !segment.flags.has(Flags::ACK) {
             return;
         }
         self.note_timestamp(now, segment, start);
-        if self.marks.on_packet(segment) {
-            self.acks.hurry();
+        if self.ecn.on_packet(segment) {
+            self.delayed_ack.hurry();
         }
         let is_pure = self.state == State::Established && segment.payload == 0;
         let predicted = segment.payload > 0 && self.predicts(segment, start);
         // Of data that is taken before the acknowledgment, the timeout is that of before.
-        let rto = predicted.then(|| self.send.rtt.rto(&self.settings));
+        let rto = predicted.then(|| self.send.rtt.rto(&self.settings.rto_limits()));
         if self.take_ack(now, segment, start, predicted) {
             self.take_data(now, segment, start, rto);
         }
@@ -81,7 +81,7 @@ impl Endpoint {
     /// Whether a segment with data is what was expected, and nothing else: Linux takes the data of such
     /// before the acknowledgment (`tcp_rcv_established`, `tcp_fast_path_on`), if it has memory for that.
     fn predicts(&self, segment: &Segment, start: u64) -> bool {
-        if !self.settings.is_linux() {
+        if !self.settings.behaviour.header_prediction {
             return self.send.has_outstanding();
         }
         // Where all data is read at once, there is hardly ever memory left.
@@ -117,7 +117,7 @@ impl Endpoint {
             segment.flags.has(Flags::ACK) && self.send.origin.offset(segment.ack, 0) == Some(1);
         if acks_ours {
             self.establish(now, segment);
-            self.acks.hurry();
+            self.delayed_ack.hurry();
         } else if !self.has_just_answered(now) {
             self.owes_syn = true;
         }
@@ -126,10 +126,10 @@ impl Endpoint {
     /// Whether something that is out of place was answered a short while ago. If not, this is
     /// (`__tcp_oow_rate_limited`).
     fn has_just_answered(&mut self, now: Time) -> bool {
-        let has_just = self.settings.is_linux()
-            && self
-                .answered_unacceptable
-                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
+        let has_just = self.settings.behaviour.limits_challenge_acks
+            && self.answered_unacceptable.is_some_and(|answered| {
+                self.settings.behaviour.clock.idle(now, answered) < UNACCEPTABLE_INTERVAL
+            });
         if !has_just {
             self.answered_unacceptable = Some(now);
         }
@@ -159,7 +159,7 @@ impl Endpoint {
     /// (`tcp_disordered_ack`).
     #[cold]
     fn is_tolerated(&self, segment: &Segment, start: u64, older: i32) -> bool {
-        if !self.settings.is_linux() {
+        if !self.settings.behaviour.accepts_disordered_acks {
             return false;
         }
         let is_duplicate = || {
@@ -174,7 +174,7 @@ impl Endpoint {
             start > set_by || start == set_by && (window > self.send.window || window == 0)
         };
         // `tcp_tsval_replay`: an RTO of a clock that is a fifth faster.
-        let replay = || self.send.rtt.rto(&self.settings).as_millis() * 1200 / 1000;
+        let replay = || self.send.rtt.rto(&self.settings.rto_limits()).as_millis() * 1200 / 1000;
         older == 1
             || is_duplicate() && !sets_window() && u64::from(older.unsigned_abs()) <= replay()
     }
@@ -193,15 +193,15 @@ impl Endpoint {
         // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
         if !(is_empty && self.has_just_answered(now)) {
-            self.acks.hurry();
+            self.delayed_ack.hurry();
         }
         let end = start + u64::from(segment.payload);
         if segment.payload > 0 && start < self.receive.next {
             self.receive.note_duplicate(start..end.min(self.receive.next));
-            if self.settings.is_linux() {
+            if self.settings.behaviour.takes_acks_of_old_data {
                 let window = self.receive.offered(self.last_ack_sent);
                 let is_recent = end >= self.last_ack_sent;
-                self.acks.on_old(is_recent, window, &self.settings);
+                self.delayed_ack.on_old(is_recent, window, &self.settings);
                 if is_recent && segment.flags.has(Flags::ACK) {
                     // `tcp_sequence` lets it pass: its data alone is of no use.
                     self.note_timestamp(now, segment, start);
@@ -241,16 +241,16 @@ impl Endpoint {
                 return false;
             }
             self.establish(now, segment);
-            self.marks.on_first_ack(segment);
+            self.ecn.on_first_ack(segment);
             is_first = segment.payload == 0;
         }
         // RFC 5961 §5: neither beyond what was sent nor older than the peer's windows can explain.
         let oldest = self.send.una.saturating_sub(self.send.largest_window);
         let Some(ack) = ack.filter(|ack| (oldest..=self.send.nxt).contains(ack)) else {
-            self.acks.hurry();
+            self.delayed_ack.hurry();
             return false;
         };
-        if let Some(alive) = &mut self.alive {
+        if let Some(alive) = &mut self.keepalive {
             alive.on_heard(now);
         }
         if !self.send.has_outstanding() {
@@ -258,9 +258,9 @@ impl Endpoint {
             self.attempts = 0;
         }
         // The first ACK tells of the SYN-ACK alone.
-        let report = if is_first { Report::Echo(false) } else { self.marks.report(segment) };
+        let report = if is_first { Report::Echo(false) } else { self.ecn.report(segment) };
         let echoed = self.echoed(now, segment);
-        let answer = Answer { echoed, report, marks: &mut self.marks, is_predicted };
+        let answer = AckContext { echoed, report, ecn: &mut self.ecn, is_predicted };
         if self.send.on_ack(now, segment, (start, ack), answer, &self.settings) {
             self.attempts = 0;
             self.send.deadline = Time::NEVER;
@@ -310,9 +310,9 @@ impl Endpoint {
         self.receive.expect(segment);
         let fin = segment.flags.has(Flags::FIN);
         let end = start + u64::from(segment.payload) + u64::from(fin);
-        let told = self.acks.note_segment(now) && self.receive.is_news(&(start..end));
-        let changes = self.acks.is_waiting() && self.marks.changes(segment, &self.settings);
-        if self.settings.is_linux() {
+        let told = self.delayed_ack.note_segment(now) && self.receive.is_news(&(start..end));
+        let changes = self.delayed_ack.is_waiting() && self.ecn.changes(segment, &self.settings);
+        if self.settings.behaviour.adaptive_delayed_ack {
             self.receive.forget_duplicate();
         }
         if told {
@@ -323,12 +323,12 @@ impl Endpoint {
         // Linux does so once the data is in the receive buffer, which is in the window of that ACK
         // (`dctcp_ece_ack_update` below `tcp_event_data_recv`).
         let is_late = changes
-            && self.settings.is_linux()
+            && self.settings.behaviour.adaptive_delayed_ack
             && start <= self.receive.next
             && end > self.receive.next;
-        let said = self.marks.on_segment(segment, &self.settings);
+        let said = self.ecn.on_segment(segment, &self.settings);
         if told && said.marked {
-            self.acks.on_mark(self.receive.offered(self.last_ack_sent));
+            self.delayed_ack.on_mark(self.receive.offered(self.last_ack_sent));
         }
         if (told || changes) && !is_late {
             // What waited is told as it was, but for the mark of what arrived (`tcp_data_queue_ofo`). That has
@@ -346,18 +346,18 @@ impl Endpoint {
         if told {
             self.receive.forget_duplicate();
         }
-        if self.settings.is_linux() {
+        if self.settings.behaviour.adaptive_delayed_ack {
             self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, said, rto));
         } else {
-            self.acks.on_data(now, reception, segment.segments(), &self.settings);
+            self.delayed_ack.on_data(now, reception, segment.segments(), &self.settings);
             if said.changed {
-                self.acks.hurry();
+                self.delayed_ack.hurry();
             }
         }
         if self.receive.is_finished() {
             // Linux lets the FIN wait for what its side may still have to say (`tcp_fin`).
-            if !self.settings.is_linux() || self.state != State::Established {
-                self.acks.hurry();
+            if !self.settings.behaviour.delays_ack_of_fin || self.state != State::Established {
+                self.delayed_ack.hurry();
             }
             self.state = match self.state {
                 State::Established => State::CloseWait,
@@ -418,9 +418,9 @@ impl Endpoint {
             since: self.receive.since(),
             srtt: self.send.rtt.srtt(),
             rtt: self.least_rtt(),
-            rto: rto.unwrap_or_else(|| self.send.rtt.rto(&self.settings)),
+            rto: rto.unwrap_or_else(|| self.send.rtt.rto(&self.settings.rto_limits())),
         };
-        self.acks.on_arrival(now, arrived, &self.settings);
+        self.delayed_ack.on_arrival(now, arrived, &self.settings);
     }
 
     /// The RTT as that half sees it for which it is shorter; nothing before the receiving half has seen one
@@ -441,7 +441,7 @@ impl Endpoint {
                 self.state = State::FinWait2;
             }
             State::FinWait1 | State::Closing => {
-                self.acks.on_sent();
+                self.delayed_ack.on_sent();
                 self.wait_out(now);
             }
             State::LastAck => self.end(Ended::Normally),

@@ -6,30 +6,23 @@
 //! | job | file |
 //! |---|---|
 //! | the endpoint, its calls and timers | `endpoint` |
-//! | opening, options | `handshake` |
-//! | data before the handshake ends | `fast_open` |
-//! | segments in, closing | `input` |
-//! | what is left of an end that is over | `remains` |
-//! | what may be sent, in which bursts, out of which buffer, and when | `output`, `bursts`, `sendbuf`, `pacing` |
-//! | acknowledgments in | `sender` |
-//! | what is under way | `scoreboard` |
-//! | loss detection and repair | `recovery`, `rack`, `duplicates`, `tlp` |
-//! | how large packets may be | `path_mtu` |
-//! | what was too large, sent again | `refit` |
-//! | smaller windows, by and by, and taken back | `reduction`, `undo` |
-//! | what waits at the host's own device | `small_queue` |
-//! | whether the window is used | `usage` |
-//! | congestion marks | `ecn`, `accurate` |
-//! | while the memory of a host runs short | `memory` |
-//! | keepalives, user timeout | `alive` |
-//! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
-//! | round counting | `rounds` |
-//! | how fast the path delivers | `rate` |
-//! | reassembly, window, SACK blocks | `receiver` |
-//! | delayed and quick ACKs | `acks` |
-//! | segments, and several that become one on arrival | `segment` |
-//! | wrapping numbers | `seq` |
-//! | what is seen from outside | `view` |
+//! | opening and options; TCP Fast Open | `handshake`, `fast_open` |
+//! | segments in, closing; TIME-WAIT | `input`, `time_wait` |
+//! | keepalive and user timeout | `keepalive` |
+//! | acknowledgments in | `on_ack` |
+//! | the scoreboard: what was sent and is not acknowledged | `scoreboard` |
+//! | loss detection and recovery | `recovery`, `rack`, `tlp`, `dup_acks`, `undo` |
+//! | the window: reductions, window validation, round counting | `cwnd_reduction`, `cwnd_validation`, `rounds` |
+//! | transmission: send buffer, TSO bursts, pacing, small queues | `output`, `send_buffer`, `tso`, `pacing`, `small_queue` |
+//! | path MTU, and data that was too large for it | `path_mtu`, `resegment` |
+//! | ECN and accurate ECN | `ecn`, `accurate_ecn` |
+//! | memory pressure of the host | `memory_pressure` |
+//! | RTT, RTO and the timer wheel | `rtt`, `timer` |
+//! | delivery rate | `delivery_rate` |
+//! | reassembly, receive window, SACK blocks | `receiver` |
+//! | delayed and quick ACKs | `delayed_ack` |
+//! | segments, GRO, sequence numbers | `segment`, `seq` |
+//! | what an observer sees | `snapshot` |
 //!
 //! It knows no network and no traffic, and moves counts of bytes instead of bytes.
 //!
@@ -37,49 +30,51 @@
 //! `#[inline(never)]` or, where it is rare for every stack, `#[cold]`: then the way of a packet is short.
 //! `make bench` was 5 to 10 % slower without.
 
-mod accurate;
-mod acks;
-mod alive;
-mod answer;
-mod bursts;
-mod duplicates;
+mod accurate_ecn;
+mod clock;
+mod cwnd_reduction;
+mod cwnd_validation;
+mod delayed_ack;
+mod delivery_rate;
+mod dup_acks;
 mod ecn;
 mod endpoint;
 mod fast_open;
 mod handshake;
 mod input;
-mod memory;
+mod keepalive;
+mod memory_pressure;
+mod on_ack;
 mod output;
 mod pacing;
 mod pages;
 mod path_mtu;
 mod rack;
 mod ranges;
-mod rate;
 mod receiver;
 mod recovery;
-mod reduction;
-mod refit;
-mod remains;
+mod resegment;
 mod rounds;
 mod rtt;
 mod scoreboard;
 mod segment;
-mod sendbuf;
+mod send_buffer;
 mod sender;
 mod seq;
 mod settings;
 mod small_queue;
+mod snapshot;
+mod time_wait;
 mod timer;
 mod tlp;
+mod tso;
 mod undo;
-mod usage;
-mod view;
 
+pub use clock::Clock;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use fast_open::Known;
-pub use memory::{GUARANTEED, Shortage};
-pub use remains::Remains;
+pub use memory_pressure::{GUARANTEED, Shortage};
+pub use rtt::{RtoEstimator, RtoLimits};
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock, Segment,
     SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
@@ -87,8 +82,9 @@ pub use segment::{
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
 pub use settings::{
-    AckCounting, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
+    AckCounting, Behaviour, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
     WindowReduction,
 };
+pub use snapshot::{RttSummary, Snapshot};
+pub use time_wait::TimeWait;
 pub use timer::{TICK, Turn, Wheel};
-pub use view::{RttSummary, Snapshot};

@@ -52,12 +52,13 @@ impl Sender {
     pub fn next_data(&mut self, now: Time, settings: &Settings, options: u64) -> Option<Data> {
         let in_flight = self.in_flight();
         let Some(mut data) = self.choose(now, in_flight, settings, options) else {
-            if !settings.buffers_as_linux() {
+            if !settings.has_packet_buffer() {
                 self.check_app_limited();
             }
-            let has_more = self.nxt < self.end_of_stream() || !settings.is_linux();
-            if has_more || self.flight.usage.has_news() {
-                let limited = self.flight.bursts.take_deferred() || in_flight >= self.cwnd();
+            let has_more =
+                self.nxt < self.end_of_stream() || !settings.behaviour.kernel_cwnd_validation;
+            if has_more || self.flight.validation.has_news() {
+                let limited = self.flight.tso.take_deferred() || in_flight >= self.cwnd();
                 self.note_use_of_window(now, limited, settings);
             }
             self.tell_room_after_ack(now, in_flight);
@@ -99,7 +100,7 @@ impl Sender {
     /// Nothing was in flight until now.
     #[inline(never)]
     pub(crate) fn tell_start(&mut self, now: Time, settings: &Settings) {
-        let idle = settings.idle(now, self.last_sent);
+        let idle = settings.behaviour.clock.idle(now, self.last_sent);
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
     }
 
@@ -122,7 +123,8 @@ impl Sender {
         let push = self.buffer.as_mut().is_some_and(|buffer| buffer.again(now, &range, most));
         self.flight.undo.on_again(left_at);
         // With PRR no retransmission is owed that could be told from the others as the first.
-        let restarts = if settings.is_linux() || settings.reduction == WindowReduction::Proportional
+        let restarts = if settings.behaviour.head_retransmission_restarts_rto
+            || settings.reduction == WindowReduction::Proportional
         {
             is_oldest && self.timer.kind != Kind::Reorder
         } else {
@@ -140,11 +142,11 @@ impl Sender {
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
         let leaves_at = self.data_leaves_at(now);
-        let Flight { board, usage, recovery, tail, .. } = &mut *self.flight;
+        let Flight { board, validation, recovery, tlp, .. } = &mut *self.flight;
         board.send(leaves_at, data.start, data.payload + u16::from(data.fin));
-        usage.note_sent();
+        validation.note_sent();
         recovery.on_new_data();
-        let is_probe = tail.end == Some(data.end());
+        let is_probe = tlp.end == Some(data.end());
         let place = board.outstanding() as usize - 1;
         self.note_departure(leaves_at, place, !had_outstanding);
         self.nxt = data.end();
@@ -153,7 +155,7 @@ impl Sender {
         }
         if !had_outstanding {
             self.wait_for_answer(now, settings);
-        } else if settings.is_linux() && self.timer.is_for_probe() {
+        } else if settings.behaviour.new_data_rearms_probe && self.timer.is_for_probe() {
             if !is_probe && self.is_timed_for_burst(now, settings) {
                 return;
             }
@@ -171,8 +173,8 @@ impl Sender {
     /// was set now, for the one before in the same burst, when at least two were under way.
     #[inline]
     fn is_timed_for_burst(&self, now: Time, settings: &Settings) -> bool {
-        let Flight { board, bursts, .. } = &*self.flight;
-        bursts.is_going_on()
+        let Flight { board, tso, .. } = &*self.flight;
+        tso.is_going_on()
             && board.outstanding() > 2
             && self.timer.place.was_entered(now)
             && !self.is_paced(settings)
@@ -181,7 +183,7 @@ impl Sender {
     /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are paced
     /// (`tcp_send_loss_probe`, `tcp_pacing_delay`).
     fn wait_behind_probe(&mut self, now: Time, settings: &Settings) {
-        if settings.is_linux() && self.is_paced(settings) {
+        if settings.behaviour.timers_add_pacing_delay && self.is_paced(settings) {
             self.rearm(now, settings);
         }
     }
@@ -194,8 +196,8 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        let Flight { recovery, tail, .. } = &*self.flight;
-        let in_trouble = recovery.is_repairing() || tail.owes_probe();
+        let Flight { recovery, tlp, .. } = &*self.flight;
+        let in_trouble = recovery.is_repairing() || tlp.owes_probe();
         if in_trouble && let Some(data) = self.before_new_data(now, in_flight, settings, options) {
             return Some(data);
         }
@@ -214,7 +216,7 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        if self.flight.tail.owes_probe()
+        if self.flight.tlp.owes_probe()
             && let Some(probe) = self.take_probe(now, in_flight, settings, options)
         {
             return Some(probe);
@@ -230,7 +232,7 @@ impl Sender {
             && (is_owed || self.flight.recovery.may_repair(true))
             && let Some(lost) = self.next_lost(now)
             && (is_owed
-                || self.flight.bursts.repairs_on(now, lost.start)
+                || self.flight.tso.repairs_on(now, lost.start)
                 || !(self.is_held_back(now, settings)
                     || self.is_queue_full_for_repair((lost.start, lost.end()), settings)))
         {
@@ -253,7 +255,7 @@ impl Sender {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
-        let suspects = self.sack && !settings.rack && !settings.is_linux();
+        let suspects = self.sack && !settings.rack && settings.behaviour.resends_suspects;
         (suspects && self.flight.recovery.phase == Phase::Recovery)
             .then(|| self.last_resort())
             .flatten()
@@ -294,8 +296,7 @@ impl Sender {
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
         let available = self.unsent();
         let usable = (self.una + self.window).saturating_sub(self.nxt);
-        let payload =
-            available.min(usable).min(mss).min(self.flight.bursts.left_to_small(self.nxt));
+        let payload = available.min(usable).min(mss).min(self.flight.tso.left_to_small(self.nxt));
         // The FIN needs a place in the window like data.
         let fin =
             self.closed && payload == available && payload < usable && self.nxt <= self.written;
@@ -327,7 +328,7 @@ impl Sender {
             room = room
                 .saturating_sub(self.flight.board.sacked() + self.flight.recovery.dup_delivered());
         }
-        let has_begun = self.flight.bursts.has_begun();
+        let has_begun = self.flight.tso.has_begun();
         if !has_begun && self.is_held_back(now, settings) {
             return None;
         }
@@ -341,17 +342,17 @@ impl Sender {
         if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight, settings)) {
             return None;
         }
-        data.push |= settings.tso && self.flight.bursts.is_pushed();
+        data.push |= settings.tso && self.flight.tso.is_pushed();
         Some(data)
     }
 
     /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
     #[inline(never)]
     fn restart(&mut self, now: Time, settings: &Settings) {
-        let idle = settings.idle(now, self.last_sent);
-        if idle > settings.in_jiffies(self.rtt.rto(settings)) {
+        let idle = settings.behaviour.clock.idle(now, self.last_sent);
+        if idle > settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits())) {
             self.consult(now, |cc, flow| cc.on_restart(flow, idle));
-            self.flight.usage.begin_anew(now);
+            self.flight.validation.begin_anew(now);
         }
     }
 

@@ -75,7 +75,7 @@ impl Sender {
     /// whole ticks (`tcp_pacing_delay`).
     #[inline]
     pub(crate) fn pacing_delay(&self, now: Time, settings: &Settings) -> Duration {
-        if settings.is_linux() && self.is_paced(settings) {
+        if settings.behaviour.timers_add_pacing_delay && self.is_paced(settings) {
             self.flight.pacing.delay(now)
         } else {
             Duration::ZERO
@@ -125,7 +125,7 @@ impl Sender {
     /// Whether data that leaves, or the repair that begins there, is of the same burst as what left
     /// before.
     pub(crate) fn goes_on(&self, now: Time, repair: Option<u64>) -> bool {
-        let bursts = &self.flight.bursts;
+        let bursts = &self.flight.tso;
         repair.map_or(bursts.is_going_on(), |start| bursts.repairs_on(now, start))
     }
 
@@ -133,7 +133,7 @@ impl Sender {
     fn put_off_next(&mut self, now: Time, payload: u16, repair: Option<u64>) {
         let goes_on = self.goes_on(now, repair);
         let by_device = self.is_paced_by_device();
-        let Flight { pacing, bursts, .. } = &mut *self.flight;
+        let Flight { pacing, tso, .. } = &mut *self.flight;
         pacing.is_on = true;
         if !goes_on {
             pacing.began = pacing.next.max(now);
@@ -142,7 +142,7 @@ impl Sender {
         }
         pacing.bytes += u64::from(payload);
         pacing.next = pacing.began;
-        let rate = bursts.rate();
+        let rate = tso.rate();
         if rate > 0 && self.counters.sent_segments >= FREE {
             let nanos = u128::from(pacing.bytes) * NANOS / u128::from(rate);
             let time = Duration::from_nanos(nanos as u64);

@@ -33,7 +33,7 @@ const REPETITIONS: u32 = 3;
 
 /// What is known of the path, in bytes of whole packets.
 #[derive(Clone, Debug)]
-pub(crate) struct Path {
+pub(crate) struct PathMtu {
     /// The most that both ends take in a segment, options included, and how much of it those take.
     clamp: u16,
     options: u16,
@@ -84,7 +84,7 @@ pub(crate) enum SizeProbe {
     Yes(Data),
 }
 
-impl Path {
+impl PathMtu {
     fn mss_of(&self, mtu: u16) -> u16 {
         mtu.saturating_sub(HEADERS).min(self.clamp).saturating_sub(self.options).max(1)
     }
@@ -103,11 +103,11 @@ impl Path {
 
 impl Sender {
     /// Nothing is known yet but what segments carry, beside options of that size.
-    fn path(&mut self, options: u16) -> &mut Path {
+    fn path(&mut self, options: u16) -> &mut PathMtu {
         let clamp = self.mss + options;
         let mtu = clamp + HEADERS;
         self.path.get_or_insert_with(|| {
-            Box::new(Path {
+            Box::new(PathMtu {
                 clamp,
                 options,
                 mtu,
@@ -362,7 +362,7 @@ impl Endpoint {
     pub(crate) fn lose_acknowledgment(&mut self, now: Time) {
         let failed = self.send.path.as_mut().map(|path| std::mem::take(&mut path.failed));
         if let Some(payload) = failed.filter(|&payload| payload > 0) {
-            let flags = self.flags_of_ack().with(self.marks.of_new_data(&mut self.send.owes_cwr));
+            let flags = self.flags_of_ack().with(self.ecn.of_new_data(&mut self.send.owes_cwr));
             self.dress(now, flags, self.send.nxt, payload);
         }
     }
@@ -383,7 +383,12 @@ impl Endpoint {
                 // It was too large with its data.
                 self.owes_syn = true;
             } else {
-                if let Some(path) = self.send.path.as_mut().filter(|_| self.settings.is_linux()) {
+                if let Some(path) = self
+                    .send
+                    .path
+                    .as_mut()
+                    .filter(|_| self.settings.behaviour.notice_keeps_timestamp)
+                {
                     path.told = (now, self.send.last_sent);
                 }
                 self.send.resend_larger(now, self.send.mss);
@@ -401,7 +406,7 @@ impl Endpoint {
 
     /// The timer has run out for data. Where sizes may be searched for, that can be because of them.
     pub(crate) fn look_for_black_hole(&mut self, now: Time) {
-        let is_silent = if self.settings.is_linux() {
+        let is_silent = if self.settings.behaviour.black_hole_by_time {
             self.attempts > 0 && now.since(self.silent_since) >= SILENCE
         } else {
             self.attempts >= REPETITIONS

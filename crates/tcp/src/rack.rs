@@ -12,9 +12,6 @@ use tcplab_units::{Duration, Time};
 const PERSIST: u8 = 16;
 /// Windows grow by quarters of the least RTT.
 const STEP: u64 = 4;
-/// What Linux adds to waits that a tick may cut short (`TCP_TIMEOUT_MIN_US`).
-const LEAST_WAIT: Duration = Duration::from_millis(2);
-
 /// `tcp_max_reordering`.
 const MOST_REORDERING: u64 = 300;
 
@@ -62,7 +59,7 @@ impl Rack {
     pub fn advance(&mut self, now: Time, progress: &Progress, settings: &Settings) {
         if let Some(left) = progress.last_left {
             self.advanced = true;
-            self.rtt = settings.elapsed(now, left);
+            self.rtt = settings.behaviour.clock.elapsed(now, left);
         }
         if let Some(latest) = progress.latest {
             self.latest = self.latest.max(latest);
@@ -152,7 +149,7 @@ impl Sender {
             return Duration::ZERO;
         }
         let min_rtt = if self.min_rtt == Duration::MAX { Duration::ZERO } else { self.min_rtt };
-        let step = settings.in_ticks(min_rtt / STEP);
+        let step = settings.behaviour.clock.in_ticks(min_rtt / STEP);
         step.saturating_mul(self.flight.rack.steps.into()).min(self.rtt.srtt())
     }
 
@@ -163,8 +160,8 @@ impl Sender {
         }
         let found = self.judge_by_time(now, settings);
         if let Some(wait) = found.wait {
-            let wait = if settings.is_linux() { wait + LEAST_WAIT } else { wait };
-            let wait = wait.min(self.rtt.rto(settings));
+            let wait =
+                (wait + settings.behaviour.timeout_min).min(self.rtt.rto(&settings.rto_limits()));
             self.timer.set(Kind::Reorder, now, wait, settings);
         }
         found
@@ -173,9 +170,14 @@ impl Sender {
     fn judge_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
         let allowed = self.flight.rack.rtt + self.reordering_window(settings);
         let latest = self.flight.rack.latest;
-        let left = |left_at| allowed.saturating_sub(settings.elapsed(now, left_at));
+        let left = |left_at| allowed.saturating_sub(settings.behaviour.clock.elapsed(now, left_at));
         let buffer = &self.buffer;
-        let is_later = |segment: &Sent| match settings.departure(segment.left_at).cmp(&latest.0) {
+        let is_later = |segment: &Sent| match settings
+            .behaviour
+            .clock
+            .departure(segment.left_at)
+            .cmp(&latest.0)
+        {
             Ordering::Less => false,
             // Packets of the kernel are compared, which end with their last segment
             // (`tcp_skb_sent_after`).
@@ -212,7 +214,7 @@ impl Sender {
     /// last RTT before now.
     pub(crate) fn recent(&self, now: Time, settings: &Settings) -> Time {
         if settings.rack && self.sack {
-            settings.before(now, self.flight.rack.rtt)
+            settings.behaviour.clock.before(now, self.flight.rack.rtt)
         } else {
             Time::NEVER
         }

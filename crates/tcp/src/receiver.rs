@@ -1,15 +1,15 @@
 //! The receiving half: reassembly, the window offered, what is reported by SACK.
 
 mod autotune;
-mod blocks;
-mod full_size;
 mod linux;
-mod packets;
-mod tree;
+mod rbtree;
+mod rcv_mss;
+mod sack_blocks;
+mod skb;
 
 use autotune::Window;
 pub(crate) use autotune::{Sized, Tuned};
-pub(crate) use full_size::{Shape, Size};
+pub(crate) use rcv_mss::{Shape, Size};
 
 use crate::pages::Pages;
 use crate::ranges::RangeSet;
@@ -17,8 +17,8 @@ use crate::segment::{SackBlock, Segment};
 use crate::seq::Origin;
 use crate::settings::Settings;
 use linux::Linux;
-use packets::Early;
-pub(crate) use packets::OVERHEAD;
+use skb::Early;
+pub(crate) use skb::OVERHEAD;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
@@ -71,8 +71,8 @@ impl Receiver {
         // The least scale by which 16 bits can offer the whole buffer (RFC 7323 §2.3). Linux counts with the
         // most that a program may ask for, if that is larger, or else with the window of what it has asked
         // for (`tcp_select_initial_window`).
-        let least = if settings.is_linux() { settings.rmem_max } else { 0 };
-        let fixed = settings.fixed_receive_buffer.filter(|_| settings.is_linux());
+        let least = if settings.behaviour.receive_autotuning { settings.rmem_max } else { 0 };
+        let fixed = settings.fixed_receive_buffer.filter(|_| settings.behaviour.receive_autotuning);
         let most = fixed.map_or(settings.receive_buffer.max(least), autotune::first_window_of);
         let clamp = settings.window_clamp.unwrap_or(u64::MAX);
         let most = most.min(clamp);
@@ -81,7 +81,7 @@ impl Receiver {
             if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
         let largest = u64::from(u16::MAX) << window_scale;
         let mss = settings.mss;
-        let begins_as_linux = settings.is_linux().then_some((mss, Time::ZERO));
+        let begins_as_linux = settings.behaviour.receive_autotuning.then_some((mss, Time::ZERO));
         let kept =
             if settings.app_win == 0 { 0 } else { settings.receive_buffer >> settings.app_win };
         let buffer = (settings.receive_buffer - kept).min(largest).min(clamp);
@@ -561,15 +561,15 @@ mod tests {
         }
         // In Linux, one of 212,992 bytes at least: floor(log2) is 17, less 15.
         for (receive_buffer, scale) in [(8_192, 2), (262_143, 2), (262_144, 3)] {
-            let flavour = tcplab_cc::Flavour::Linux;
-            let settings = Settings { flavour, receive_buffer, ..Settings::default() };
+            let behaviour = crate::settings::Behaviour::LINUX;
+            let settings = Settings { behaviour, receive_buffer, ..Settings::default() };
             assert_eq!(Receiver::new(&settings).window_scale, scale, "{receive_buffer}");
         }
         // tcp_select_initial_window: of a buffer that the program asked for, half of it, whatever it may ask
         // for: floor(log2(64,000)) is 15, and of a million it is 19.
         for (fixed, scale) in [(2304, 0), (128_000, 0), (131_072, 1), (2_000_000, 4)] {
             let settings = Settings {
-                flavour: tcplab_cc::Flavour::Linux,
+                behaviour: crate::settings::Behaviour::LINUX,
                 receive_buffer: 6_291_456,
                 fixed_receive_buffer: Some(fixed),
                 ..Settings::default()
@@ -580,7 +580,7 @@ mod tests {
         // buffer may become.
         for (clamp, scale) in [(1152, 0), (65_535, 0), (128_000, 1), (300_000, 3), (1 << 30, 7)] {
             let settings = Settings {
-                flavour: tcplab_cc::Flavour::Linux,
+                behaviour: crate::settings::Behaviour::LINUX,
                 receive_buffer: 6_291_456,
                 window_clamp: Some(clamp),
                 ..Settings::default()

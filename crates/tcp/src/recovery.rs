@@ -7,7 +7,7 @@
 //! That makes the window inflation of RFC 5681 §3.2 and its deflation by partial ACKs (RFC 6582
 //! §3.2) a matter of counting what is in flight, the same for both.
 
-use crate::reduction::Reduction;
+use crate::cwnd_reduction::CwndReduction;
 use crate::scoreboard::{Progress, Scoreboard};
 use crate::sender::{Flight, Sender};
 use crate::settings::{LossRecovery, Settings, WindowReduction};
@@ -268,7 +268,7 @@ impl Sender {
                 }
             }
             _ => {
-                if seen.advanced && settings.is_linux() {
+                if seen.advanced && settings.behaviour.emulates_sack {
                     // `tcp_reset_reno_sack`.
                     self.flight.recovery.dup_delivered = 0;
                 }
@@ -287,7 +287,10 @@ impl Sender {
     /// Linux without RACK begins when enough is reported, whether or not anything is lost by that
     /// (`tcp_time_to_recover`).
     fn is_time_to_recover(&self, settings: &Settings) -> bool {
-        let counts = settings.is_linux() && self.sack && !settings.rack && !settings.fack;
+        let counts = settings.behaviour.counts_sacked_segments
+            && self.sack
+            && !settings.rack
+            && !settings.fack;
         counts && self.flight.board.sacked() >= self.reordering(settings).into()
     }
 
@@ -348,7 +351,7 @@ impl Sender {
             // Duplicates of what the last episode sent twice do not begin another (RFC 6582 §4.1).
             // Reno knew nothing of that.
             let heeded = self.una > self.flight.recovery.end
-                || settings.is_linux()
+                || !settings.behaviour.avoids_repeated_fast_retransmit
                 || settings.recovery == LossRecovery::Reno;
             if calm && enough && heeded {
                 lost = self.flight.board.lose_front();
@@ -361,7 +364,7 @@ impl Sender {
             }
         } else if settings.rack {
             return self.detect_by_time(now, settings).repairs;
-        } else if settings.is_linux() && !settings.fack {
+        } else if settings.behaviour.counts_sacked_segments && !settings.fack {
             if calm || in_recovery {
                 lost = self.find_losses_as_linux(seen, self.reordering(settings).into());
             }
@@ -443,7 +446,7 @@ impl Sender {
         settings: &Settings,
     ) {
         self.flight.recovery.end = self.nxt;
-        self.flight.tail.end = None;
+        self.flight.tlp.end = None;
         self.owes_cwr = true;
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
@@ -452,7 +455,7 @@ impl Sender {
         let floor = self.cc().and_then(CongestionControl::floor).unwrap_or(target);
         self.flight.reduction = Some(settings.reduction)
             .filter(|_| self.control.prr)
-            .and_then(|way| Reduction::begin(way, before, target, floor));
+            .and_then(|way| CwndReduction::begin(way, before, target, floor));
     }
 
     /// A reduction is over. Where it led further down than it had to, the window goes on from there,
@@ -468,19 +471,19 @@ impl Sender {
         self.keep_reduction(now, settings);
         self.set_phase(Phase::Open);
         self.consult(now, |cc, flow| cc.on_recovered(flow));
-        self.flight.usage.note_decision(now);
+        self.flight.validation.note_decision(now);
     }
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
     #[cold]
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
         // What was outstanding when the loss showed itself; since then all of it was acknowledged.
-        let flight = self.flight.tail.flight;
+        let flight = self.flight.tlp.flight;
         self.set_phase(Phase::Reduced);
         self.begin_reduction(now, Cause::Loss, flight, settings);
         self.flight.reduction = None;
         self.consult(now, |cc, flow| cc.on_recovered(flow));
-        self.flight.usage.note_decision(now);
+        self.flight.validation.note_decision(now);
         self.settle();
     }
 
@@ -561,12 +564,13 @@ impl Sender {
         if let Some(buffer) = self.buffer.as_mut().filter(|_| self.flight.board.is_front_sacked()) {
             buffer.forget_arrivals();
         }
-        self.lost += self.flight.board.lose_all(recent, settings.is_linux());
+        self.lost +=
+            self.flight.board.lose_all(recent, settings.behaviour.timeout_spares_unlost_repairs);
         self.report_losses(now);
-        if settings.is_linux() && before <= Phase::Disorder {
+        if settings.behaviour.adapts_dup_thresh && before <= Phase::Disorder {
             self.distrust_reordering(settings);
         }
-        let is_new = if settings.is_linux() {
+        let is_new = if settings.behaviour.kernel_loss_state {
             before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
         } else {
             // Another timeout of the same data is the same episode (RFC 5681 §3.1).
@@ -583,24 +587,26 @@ impl Sender {
             self.begin_doubt(true);
         }
         let reduction = self.flight.reduction.take();
-        self.flight.tail.end = None;
-        if let Some(reduction) = reduction.filter(|_| is_new && settings.is_linux()) {
+        self.flight.tlp.end = None;
+        if let Some(reduction) =
+            reduction.filter(|_| is_new && settings.behaviour.keeps_partial_reduction)
+        {
             // The episode was over but in name, as without SACK: what is reduced is the window to which it had
             // led by then (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
             self.consult(now, |cc, _| cc.on_given_up(reduction.cwnd));
         }
-        if is_new || settings.is_linux() {
+        if is_new || settings.behaviour.kernel_loss_state {
             let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         }
-        self.flight.usage.note_decision(now);
+        self.flight.validation.note_decision(now);
         self.owes_cwr = true;
         self.set_phase(Phase::Loss);
     }
 
     /// Data arrived after later data: the path reorders, by so much.
     pub(crate) fn note_reordering(&mut self, lowest: u64, settings: &Settings) {
-        if !self.sack && settings.is_linux() {
+        if !self.sack && settings.behaviour.emulates_sack {
             // Without blocks, all might have arrived when anything has (`tcp_highest_sack_seq`).
             let highest = if self.flight.recovery.dup_delivered > 0 { self.nxt } else { self.una };
             self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
@@ -608,7 +614,7 @@ impl Sender {
         let highest = self.flight.board.highest_sacked().unwrap_or(self.una).max(self.una);
         if self.sack && lowest < highest {
             self.flight.rack.reordering_seen |= settings.rack;
-            if settings.is_linux() {
+            if settings.behaviour.adapts_dup_thresh {
                 self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
             }
         }

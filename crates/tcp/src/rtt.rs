@@ -1,10 +1,31 @@
 //! Round-trip time and retransmission timeout (RFC 6298), and Linux's way to get there.
 
-use crate::settings::Settings;
 use tcplab_units::Duration;
 
 /// Of a microsecond.
 pub(crate) const EIGHTH: Duration = Duration::from_nanos(125);
+
+/// How RTT samples become a retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtoEstimator {
+    /// RFC 6298 §2.
+    Rfc6298,
+    /// `tcp_rtt_estimator` and `tcp_set_rto` of Linux.
+    Linux,
+}
+
+/// The estimator of an RTO and its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoLimits {
+    /// The estimator.
+    pub estimator: RtoEstimator,
+    /// Before the first sample (RFC 6298 §2.1).
+    pub initial: Duration,
+    /// The least (RFC 6298 §2.4).
+    pub min: Duration,
+    /// The greatest (RFC 6298 §2.5).
+    pub max: Duration,
+}
 
 /// Round-trip times of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +77,12 @@ pub(crate) struct Progressed {
 }
 
 impl Rtt {
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(limits: &RtoLimits) -> Self {
         Self {
             srtt: Duration::ZERO,
             srtt_eighths: 0,
             estimate: Estimate::None,
-            base: settings.initial_rto,
+            base: limits.initial,
             backoff: 0,
             min: Duration::MAX,
             max: Duration::ZERO,
@@ -73,13 +94,12 @@ impl Rtt {
 
     /// Takes a measurement of a segment that was sent once (Karn's algorithm, §3).
     #[inline]
-    pub fn sample(&mut self, rtt: Duration, at: Progressed, settings: &Settings) {
-        let rto = if settings.is_linux() {
-            self.sample_as_linux(rtt, at, settings)
-        } else {
-            self.sample_as_rfc(rtt)
+    pub fn sample(&mut self, rtt: Duration, at: Progressed, limits: &RtoLimits) {
+        let rto = match limits.estimator {
+            RtoEstimator::Linux => self.sample_as_linux(rtt, at, limits),
+            RtoEstimator::Rfc6298 => self.sample_as_rfc(rtt),
         };
-        self.base = rto.max(settings.min_rto).min(settings.max_rto);
+        self.base = rto.max(limits.min).min(limits.max);
         // §5 (5.7): only a new measurement ends the backoff.
         self.backoff = 0;
     }
@@ -102,9 +122,9 @@ impl Rtt {
 
     /// `tcp_rtt_estimator` and `__tcp_set_rto`: the deviation counts by its maximum of each round trip,
     /// is at least the minimum RTO, falls slowly, and hardly grows with RTTs that shrink.
-    fn sample_as_linux(&mut self, rtt: Duration, at: Progressed, settings: &Settings) -> Duration {
+    fn sample_as_linux(&mut self, rtt: Duration, at: Progressed, limits: &RtoLimits) -> Duration {
         let measured = micros(rtt).max(1);
-        let least = micros(settings.min_rto);
+        let least = micros(limits.min);
         let deviation = if let Estimate::Linux(mut deviation) = self.estimate {
             let error = i64::from(measured) - i64::from(self.srtt_eighths >> 3);
             self.srtt_eighths = within(i64::from(self.srtt_eighths) + error).max(1);
@@ -160,8 +180,8 @@ impl Rtt {
 
     /// The timeout after so many of one kind, doubled with each.
     #[cold]
-    pub fn backed_off(&self, times: u32, settings: &Settings) -> Duration {
-        self.base.saturating_mul(1 << times.min(32)).min(settings.max_rto)
+    pub fn backed_off(&self, times: u32, limits: &RtoLimits) -> Duration {
+        self.base.saturating_mul(1 << times.min(32)).min(limits.max)
     }
 
     /// Zero until the first sample.
@@ -181,11 +201,11 @@ impl Rtt {
 
     /// The retransmission timeout in force.
     #[inline]
-    pub fn rto(&self, settings: &Settings) -> Duration {
+    pub fn rto(&self, limits: &RtoLimits) -> Duration {
         if self.backoff == 0 {
             return self.base;
         }
-        self.backed_off(self.backoff, settings)
+        self.backed_off(self.backoff, limits)
     }
 
     /// The timeout without backoff.
@@ -200,9 +220,9 @@ impl Rtt {
 
     /// The SYN had to be repeated: data starts with an RTO of at least three seconds (§5.7;
     /// `TCP_TIMEOUT_FALLBACK` in Linux).
-    pub fn after_syn_timeout(&mut self, settings: &Settings) {
+    pub fn after_syn_timeout(&mut self, limits: &RtoLimits) {
         self.backoff = 0;
-        self.base = self.base.max(Duration::from_secs(3)).min(settings.max_rto);
+        self.base = self.base.max(Duration::from_secs(3)).min(limits.max);
     }
 }
 
@@ -218,7 +238,6 @@ fn within(value: i64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcplab_cc::Flavour;
 
     fn millis(value: u64) -> Duration {
         Duration::from_millis(value)
@@ -227,58 +246,59 @@ mod tests {
     /// Nothing acknowledged: all samples are of one round trip.
     const AT: Progressed = Progressed { una: 1, nxt: 1_000_000 };
 
-    fn settings() -> Settings {
-        Settings { min_rto: millis(200), ..Settings::default() }
+    fn rfc() -> RtoLimits {
+        let (initial, max) = (Duration::from_secs(1), Duration::from_secs(60));
+        RtoLimits { estimator: RtoEstimator::Rfc6298, initial, min: millis(200), max }
     }
 
     #[test]
     fn first_sample_sets_srtt_and_half_of_it_as_variation() {
-        let mut rtt = Rtt::new(&settings());
-        assert_eq!(rtt.rto(&settings()), Duration::from_secs(1));
-        rtt.sample(millis(100), AT, &settings());
+        let mut rtt = Rtt::new(&rfc());
+        assert_eq!(rtt.rto(&rfc()), Duration::from_secs(1));
+        rtt.sample(millis(100), AT, &rfc());
         // 100 + 4 * 50
-        assert_eq!((rtt.srtt(), rtt.rto(&settings())), (millis(100), millis(300)));
+        assert_eq!((rtt.srtt(), rtt.rto(&rfc())), (millis(100), millis(300)));
     }
 
     #[test]
     fn later_samples_move_it_by_an_eighth_and_a_quarter() {
-        let mut rtt = Rtt::new(&settings());
-        rtt.sample(millis(100), AT, &settings());
-        rtt.sample(millis(180), AT, &settings());
+        let mut rtt = Rtt::new(&rfc());
+        rtt.sample(millis(100), AT, &rfc());
+        rtt.sample(millis(180), AT, &rfc());
         // rttvar = (3 * 50 + |100 - 180|) / 4 = 57.5; srtt = (7 * 100 + 180) / 8 = 110
         assert_eq!(rtt.srtt(), millis(110));
-        assert_eq!(rtt.rto(&settings()), millis(110 + 230));
+        assert_eq!(rtt.rto(&rfc()), millis(110 + 230));
     }
 
     #[test]
     fn never_below_the_minimum_and_doubled_up_to_the_maximum() {
-        let mut rtt = Rtt::new(&settings());
+        let mut rtt = Rtt::new(&rfc());
         for _ in 0..100 {
-            rtt.sample(millis(10), AT, &settings());
+            rtt.sample(millis(10), AT, &rfc());
         }
-        assert_eq!(rtt.rto(&settings()), millis(200));
+        assert_eq!(rtt.rto(&rfc()), millis(200));
         rtt.back_off();
-        assert_eq!(rtt.rto(&settings()), millis(400));
+        assert_eq!(rtt.rto(&rfc()), millis(400));
         for _ in 0..100 {
             rtt.back_off();
         }
-        assert_eq!(rtt.rto(&settings()), settings().max_rto);
-        rtt.sample(millis(10), AT, &settings());
-        assert_eq!(rtt.rto(&settings()), millis(200));
+        assert_eq!(rtt.rto(&rfc()), rfc().max);
+        rtt.sample(millis(10), AT, &rfc());
+        assert_eq!(rtt.rto(&rfc()), millis(200));
     }
 
     #[test]
     fn the_mean_holds_for_as_many_samples_as_a_long_fast_run_has() {
         // 100 ms at 416,667 ACKs a second (10 Gbit/s, every second segment) for an hour.
-        let mut rtt = Rtt::new(&settings());
+        let mut rtt = Rtt::new(&rfc());
         rtt.count = 416_667 * 3_600;
         rtt.sum_nanos = millis(100).as_nanos() * rtt.count;
         rtt.note(millis(100));
         assert_eq!(rtt.mean(), millis(100));
     }
 
-    fn linux() -> Settings {
-        Settings { flavour: Flavour::Linux, min_rto: millis(200), ..Settings::default() }
+    fn linux() -> RtoLimits {
+        RtoLimits { estimator: RtoEstimator::Linux, ..rfc() }
     }
 
     #[test]

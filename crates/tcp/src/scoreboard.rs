@@ -4,11 +4,11 @@
 //! acknowledged; a SACK block touches only what it newly reports; segments are judged lost by a
 //! cursor that moves forward (RFC 6675, RFC 8985), and found for retransmission by another.
 
-mod cut;
 mod progress;
+mod split;
 
+use crate::delivery_rate::DeliveryRate;
 use crate::ranges::RangeSet;
-use crate::rate::Rates;
 use progress::Run;
 pub(crate) use progress::{Arrival, Progress};
 use std::collections::VecDeque;
@@ -95,7 +95,7 @@ pub(crate) struct Scoreboard {
     /// Those sent again, in the order in which they left.
     resent: VecDeque<Resent>,
     /// What was known when each of `segments` left, where the rate is sampled.
-    pub rates: Option<Box<Rates>>,
+    pub rates: Option<Box<DeliveryRate>>,
 }
 
 impl Scoreboard {
@@ -469,9 +469,9 @@ impl Scoreboard {
     }
 
     /// The timer ran out: what was not SACKed is to be sent again, but for what left after `recent`,
-    /// the oldest always. `as_linux`: what was sent again without being lost stays in the network, the oldest
-    /// even when it is sent once more (`tcp_mark_skb_lost`). Returns how many were not known to be lost.
-    pub fn lose_all(&mut self, recent: Time, as_linux: bool) -> u64 {
+    /// the oldest always. `spares_unlost`: what was resent without being lost stays in flight, the oldest
+    /// even when it is resent once more (`tcp_mark_skb_lost`). Returns how many were not known to be lost.
+    pub fn lose_all(&mut self, recent: Time, spares_unlost: bool) -> u64 {
         if self.is_front_sacked() {
             // The receiver has dropped what it reported (RFC 2018 §8).
             self.sacked_ranges.clear();
@@ -487,7 +487,7 @@ impl Scoreboard {
                 continue;
             }
             found += 1;
-            if segment.lost || !as_linux {
+            if segment.lost || !spares_unlost {
                 self.repaired -= u64::from(segment.repaired);
                 segment.repaired = false;
             } else {

@@ -1,23 +1,23 @@
 //! The sending half: what it knows of what it sent, and who decides how much that is.
 
-use crate::bursts::Bursts;
+use crate::cwnd_reduction::CwndReduction;
+use crate::cwnd_validation::CwndValidation;
+use crate::delivery_rate::DeliveryRate;
 use crate::pacing::Pacing;
-use crate::path_mtu::Path;
+use crate::path_mtu::PathMtu;
 use crate::rack::Rack;
-use crate::rate::Rates;
 use crate::recovery::Recovery;
-use crate::reduction::Reduction;
 use crate::rounds::Rounds;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
-use crate::sendbuf::SendBuffer;
+use crate::send_buffer::SendBuffer;
 use crate::seq::Origin;
 use crate::settings::Settings;
 use crate::small_queue::SmallQueue;
 use crate::timer::Timer;
-use crate::tlp::Tail;
+use crate::tlp::TailProbe;
+use crate::tso::Tso;
 use crate::undo::Undo;
-use crate::usage::Usage;
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 use tcplab_cc::{CongestionControl, Control, FlowState, Left};
@@ -42,7 +42,7 @@ pub struct SenderCounters {
 
 /// Who decides how much may be in flight, and the rounds counted on its behalf.
 #[derive(Clone, Debug)]
-pub(crate) struct Steering {
+pub(crate) struct Controller {
     pub cc: Box<dyn CongestionControl>,
     pub hears_arrivals: bool,
     pub rounds: Rounds,
@@ -54,12 +54,12 @@ pub(crate) struct Flight {
     pub board: Scoreboard,
     pub recovery: Recovery,
     pub rack: Rack,
-    pub tail: Tail,
+    pub tlp: TailProbe,
     pub undo: Undo,
     /// While the window is led to a smaller one.
-    pub reduction: Option<Reduction>,
-    pub usage: Usage,
-    pub bursts: Bursts,
+    pub reduction: Option<CwndReduction>,
+    pub validation: CwndValidation,
+    pub tso: Tso,
     pub pacing: Pacing,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Sender {
     /// The retransmission timer runs out then at the latest, for the user timeout.
     pub deadline: Time,
     /// None until there is data to send.
-    pub steering: Option<Box<Steering>>,
+    pub controller: Option<Box<Controller>>,
     /// Segments with data that came before, and that Linux does not only take the data of.
     pub unheard: u32,
     /// The controller's last decision; before there is one, the initial window.
@@ -159,7 +159,7 @@ pub(crate) struct Sender {
     /// What waits at the host's own device, if that tells of what has left.
     pub small_queue: Option<Box<SmallQueue>>,
     /// What is known of the path's size, if it is not what both ends say.
-    pub path: Option<Box<Path>>,
+    pub path: Option<Box<PathMtu>>,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
@@ -190,11 +190,11 @@ impl Sender {
             sack: false,
             flight: OnDemand::default(),
             owes_cwr: false,
-            rtt: Rtt::new(settings),
+            rtt: Rtt::new(&settings.rto_limits()),
             min_rtt: Duration::MAX,
             timer: Timer::OFF,
             deadline: Time::NEVER,
-            steering: None,
+            controller: None,
             unheard: 0,
             control: Control {
                 cwnd: settings.initial_window,
@@ -221,7 +221,7 @@ impl Sender {
     /// There is data to send, or sent with the SYN, and no controller to say how much of it may leave.
     #[inline]
     pub fn needs_control(&self) -> bool {
-        self.steering.is_none() && (self.is_stuck() || self.has_outstanding())
+        self.controller.is_none() && (self.is_stuck() || self.has_outstanding())
     }
 
     /// Data begins, under this controller, which counts from `since`.
@@ -229,19 +229,20 @@ impl Sender {
     pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         self.control = cc.control();
         let (hears_arrivals, samples_rate) = (cc.hears_arrivals(), cc.samples_rate());
-        if samples_rate || settings.is_linux() {
-            self.flight.board.rates = Some(Box::new(Rates::new(samples_rate)));
+        if samples_rate || settings.behaviour.always_samples_rate {
+            self.flight.board.rates = Some(Box::new(DeliveryRate::new(samples_rate)));
         }
-        self.steering = Some(Box::new(Steering { cc, hears_arrivals, rounds: Rounds::default() }));
-        if settings.buffers_as_linux() {
+        self.controller =
+            Some(Box::new(Controller { cc, hears_arrivals, rounds: Rounds::default() }));
+        if settings.has_packet_buffer() {
             // Nothing was there to send until now.
             self.mark_app_limited();
         }
         if let Some(most) = settings.max_pacing_rate {
-            self.flight.bursts.limit_rate(most);
+            self.flight.tso.limit_rate(most);
         }
         self.consult(since, |cc, flow| cc.on_begin(flow));
-        self.flight.usage.note_decision(since);
+        self.flight.validation.note_decision(since);
         let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
         if let Some(buffer) = &mut self.buffer {
             buffer.begin(cwnd, windows);
@@ -257,13 +258,13 @@ impl Sender {
         settings: &Settings,
     ) {
         let cwnd = self.cwnd();
-        let Some(steering) = &mut self.steering else { return };
-        let credit = steering.cc.window().map_or(0.0, |window| window.credit());
+        let Some(controller) = &mut self.controller else { return };
+        let credit = controller.cc.window().map_or(0.0, |window| window.credit());
         let Control { cwnd: decided, ssthresh, .. } = self.control;
         let left = Left { cwnd: decided, ssthresh, credit, initial: settings.initial_window };
-        steering.cc = build(cwnd);
-        steering.hears_arrivals = steering.cc.hears_arrivals();
-        let samples_rate = steering.cc.samples_rate();
+        controller.cc = build(cwnd);
+        controller.hears_arrivals = controller.cc.hears_arrivals();
+        let samples_rate = controller.cc.samples_rate();
         match &mut self.flight.board.rates {
             Some(rates) => rates.set_listener(samples_rate),
             None if samples_rate => self.begin_rates(now),
@@ -295,7 +296,7 @@ impl Sender {
 
     /// The congestion controller, to look at.
     pub fn cc(&self) -> Option<&dyn CongestionControl> {
-        self.steering.as_ref().map(|steering| &*steering.cc)
+        self.controller.as_ref().map(|controller| &*controller.cc)
     }
 
     /// Segments that may be in flight.
@@ -309,7 +310,7 @@ impl Sender {
             now,
             mss: u64::from(self.mss),
             cwnd: self.cwnd(),
-            rate: self.flight.bursts.rate(),
+            rate: self.flight.tso.rate(),
             is_paced: self.flight.pacing.is_on(),
             in_flight: self.in_flight(),
             sacked: self.flight.board.sacked() + self.flight.recovery.dup_delivered(),
@@ -322,7 +323,7 @@ impl Sender {
             lost: self.lost,
             next_departure: self.flight.pacing.next(),
             app_limited: self.flight.board.rates.as_ref().is_some_and(|it| it.is_app_limited()),
-            cwnd_limited: self.flight.usage.is_full(&self.control),
+            cwnd_limited: self.flight.validation.is_full(&self.control),
             phase: self.flight.recovery.phase,
         }
     }
@@ -334,15 +335,15 @@ impl Sender {
         event: impl FnOnce(&mut dyn CongestionControl, &FlowState),
     ) {
         let flow = self.flow(now);
-        if let Some(steering) = &mut self.steering {
-            event(&mut *steering.cc, &flow);
+        if let Some(controller) = &mut self.controller {
+            event(&mut *controller.cc, &flow);
             let before = self.control.ssthresh;
-            self.control = steering.cc.control();
+            self.control = controller.cc.control();
             if self.flight.reduction.is_some() && self.control.ssthresh != before {
                 self.follow_threshold();
             }
             if let Some(rate) = self.control.pacing {
-                self.flight.bursts.set_rate(rate);
+                self.flight.tso.set_rate(rate);
             }
         }
     }

@@ -1,8 +1,11 @@
 //! What an endpoint is told: options, limits and timers. The defaults are those of the RFCs.
 
-pub(crate) use jiffies::Expiry;
-use tcplab_cc::Flavour;
-use tcplab_units::{Duration, Rate, Time};
+mod behaviour;
+
+pub use behaviour::Behaviour;
+
+use crate::rtt::RtoLimits;
+use tcplab_units::{Duration, Rate};
 
 /// How much window growth an ACK is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +108,8 @@ pub enum MtuProbing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "options that go in any combination")]
 pub struct Settings {
-    /// Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs wait,
-    /// the ticks of timers, when a window counts as used.
-    pub flavour: Flavour,
+    /// The choices that the standards leave open: those of the RFCs, or those of Linux.
+    pub behaviour: Behaviour,
     /// The largest payload without options: MTU less 40 bytes.
     pub mss: u16,
     /// Offer selective acknowledgments (RFC 2018).
@@ -211,7 +213,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            flavour: Flavour::Rfc,
+            behaviour: Behaviour::RFC,
             mss: 1460,
             sack: true,
             dsack: false,
@@ -264,149 +266,20 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether written data goes through a send buffer of packets, as in Linux.
     #[inline]
-    pub(crate) fn is_linux(&self) -> bool {
-        self.flavour == Flavour::Linux
+    pub(crate) fn has_packet_buffer(&self) -> bool {
+        self.behaviour.send_buffer_of_packets && self.tso
     }
 
-    /// Whether what is written goes through Linux's send buffer.
+    /// The estimator and the bounds of the RTO.
     #[inline]
-    pub(crate) fn buffers_as_linux(&self) -> bool {
-        self.is_linux() && self.tso
-    }
-
-    /// When a segment left, as the sender compares it with others; Linux has whole microseconds
-    /// (`tcp_skb_sent_after`).
-    #[inline]
-    pub(crate) fn departure(&self, left_at: Time) -> Time {
-        if self.is_linux() { left_at.floor_micros() } else { left_at }
-    }
-
-    /// How long ago `then` was; Linux reads a clock of microseconds for this.
-    #[inline]
-    pub(crate) fn elapsed(&self, now: Time, then: Time) -> Duration {
-        if self.is_linux() {
-            Duration::from_micros(micros(now) - micros(then))
-        } else {
-            now.since(then)
-        }
-    }
-
-    /// How long nothing has happened since `then`; Linux counts jiffies.
-    pub(crate) fn idle(&self, now: Time, then: Time) -> Duration {
-        if self.is_linux() {
-            let jiffies = |time: Time| time.as_picos() / 1_000_000_000;
-            Duration::from_millis(jiffies(now) - jiffies(then))
-        } else {
-            now.since(then)
-        }
-    }
-
-    /// A timeout as it is kept: Linux keeps whole jiffies, rounded up.
-    pub(crate) fn in_jiffies(&self, timeout: Duration) -> Duration {
-        if self.is_linux() {
-            Duration::from_millis(timeout.as_picos().div_ceil(1_000_000_000))
-        } else {
-            timeout
-        }
-    }
-
-    /// A length of time as that clock counts it.
-    #[inline]
-    pub(crate) fn in_ticks(&self, length: Duration) -> Duration {
-        if self.is_linux() { Duration::from_micros(length.as_picos() / 1_000_000) } else { length }
-    }
-
-    /// The last moment that is as long ago as that, as [`Self::elapsed`] measures it.
-    pub(crate) fn before(&self, now: Time, ago: Duration) -> Time {
-        if !self.is_linux() {
-            return Time::ZERO + now.since(Time::ZERO).saturating_sub(ago);
-        }
-        let ticks = (micros(now) + 1).saturating_sub(ago.as_picos() / 1_000_000);
-        Time::from_picos((ticks * 1_000_000).saturating_sub(1))
-    }
-
-    /// When a timer that is set now runs out by the wheel of Linux.
-    #[inline]
-    pub(crate) fn expiry(&self, now: Time, delay: Duration) -> Option<Expiry> {
-        self.is_linux().then(|| Expiry::new(now, delay))
-    }
-
-    /// When a wait of this length ends that begins now.
-    pub(crate) fn waits_until(now: Time, wait: Duration, is_linux: bool) -> Time {
-        if is_linux { Expiry::new(now, wait).runs_out(false).0 } else { now + wait }
-    }
-}
-
-fn micros(time: Time) -> u64 {
-    time.as_picos() / 1_000_000
-}
-
-/// Timers that count ticks of a millisecond and run out late rather than early (`kernel/time/timer.c`).
-mod jiffies {
-    use crate::timer::TICK;
-    use tcplab_units::{Duration, Time};
-
-    /// Places in each ring of the wheel, and how many bits coarser each ring is than the one before.
-    const PLACES: u64 = 63;
-    const COARSER: u32 = 3;
-    /// Jiffies at the beginning of an experiment, as far as the rings of the wheel can tell: they count
-    /// from five minutes before boot (`INITIAL_JIFFIES`), and experiments begin two seconds after.
-    const AT_BEGINNING: u64 = (1 << 24) - 298_000;
-
-    /// When a timer is to run out.
-    #[derive(Clone, Copy, Debug)]
-    pub(crate) struct Expiry {
-        /// Ticks from now on.
-        ticks: u64,
-        /// The tick for which it is set.
-        pub tick: u64,
-    }
-
-    impl Expiry {
-        #[inline]
-        pub fn new(now: Time, delay: Duration) -> Self {
-            let ticks = delay.as_picos().div_ceil(TICK.as_picos());
-            Self { ticks, tick: AT_BEGINNING + now.as_picos() / TICK.as_picos() + ticks }
-        }
-
-        /// When the timer does run out, and how coarse the ring of the wheel is in which it waits.
-        /// If another one has run out in this tick, the wheel has turned to the next already
-        /// (`__run_timers`).
-        #[inline]
-        pub fn runs_out(self, has_turned: bool) -> (Time, u32) {
-            let ticks = self.ticks.saturating_sub(has_turned.into());
-            let mut shift = 0;
-            while ticks >= PLACES << shift && shift < 8 * COARSER {
-                shift += COARSER;
-            }
-            let rings = ((self.tick >> shift) + 1) << shift;
-            (Time::ZERO + TICK.saturating_mul(rings - AT_BEGINNING), shift)
-        }
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        fn runs_out(now: Time, delay: Duration, has_turned: bool) -> (Time, u32) {
-            Expiry::new(now, delay).runs_out(has_turned)
-        }
-
-        #[test]
-        fn a_timer_runs_out_at_the_tick_behind_and_never_early() {
-            let at = |micros| Time::ZERO + Duration::from_micros(micros);
-            let out = |micros, millis| runs_out(at(micros), Duration::from_millis(millis), false).0;
-            // 40 ms from 0.2 ms: the tick of 40 ms may be early, the one of 41 ms is not.
-            assert_eq!(out(200, 40), at(41_000));
-            // The second ring has places of 8 ms: 5 + 240 = 245, so 248 ms.
-            assert_eq!(out(5_000, 240), at(248_000));
-            // The third has places of 64 ms, which begin at 16 ms: 600 -> 656 = 16 + 10 * 64.
-            assert_eq!(out(0, 600), at(656_000));
-            // 63 ticks are for the second ring, or as 62 more for the first: 8 + 63, or 9 + 62.
-            let delay = Duration::from_millis(63);
-            assert_eq!(runs_out(at(9_300), delay, false), (at(80_000), 3));
-            assert_eq!(runs_out(at(9_300), delay, true), (at(73_000), 0));
+    pub(crate) fn rto_limits(&self) -> RtoLimits {
+        RtoLimits {
+            estimator: self.behaviour.rto_estimator,
+            initial: self.initial_rto,
+            min: self.min_rto,
+            max: self.max_rto,
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::segment::Segment;
-use crate::sendbuf::OVERHEAD;
+use crate::send_buffer::OVERHEAD;
 use crate::sender::Sender;
 use crate::settings::Settings;
 use std::collections::VecDeque;
@@ -132,7 +132,7 @@ impl Sender {
     #[cold]
     fn has_too_much_queued(&mut self, bytes: u64, is_repair: bool, settings: &Settings) -> bool {
         let is_paced = self.is_paced(settings);
-        let rate = self.flight.bursts.rate() >> RATE_SHIFT;
+        let rate = self.flight.tso.rate() >> RATE_SHIFT;
         let una = self.una;
         let Some(queue) = &mut self.small_queue else { return false };
         let limit = rate.max(2 * (bytes + OVERHEAD)).min(if is_paced { u64::MAX } else { MOST });

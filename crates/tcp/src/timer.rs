@@ -1,15 +1,16 @@
 //! The one timer of the sending half: what it waits for, and until when.
 
+use crate::clock::Clock;
 use crate::sender::Sender;
-use crate::settings::{Expiry, Settings};
+use crate::settings::Settings;
 use std::cmp::Reverse;
 use tcplab_units::{Duration, Time};
+use wheel::Expiry;
+
+mod wheel;
 
 /// Where a deadline has passed, it is noticed a tick later.
 const LEAST_WAIT: Duration = TICK;
-
-/// Linux probes no earlier, whatever the RTO (`TCP_RTO_MIN`).
-const LEAST_PROBE_WAIT: Duration = Duration::from_millis(200);
 
 /// What the kernel's timers count in.
 pub const TICK: Duration = Duration::from_millis(1);
@@ -57,6 +58,14 @@ pub(crate) struct Place {
     turned: Time,
 }
 
+/// The end of a wait that begins now and that no other timer may cut short.
+pub(crate) fn waits_until(clock: Clock, now: Time, wait: Duration) -> Time {
+    match clock {
+        Clock::Exact => now + wait,
+        Clock::Kernel => Expiry::new(now, wait).runs_out(false).0,
+    }
+}
+
 impl Default for Place {
     fn default() -> Self {
         Self::NONE
@@ -77,9 +86,12 @@ impl Place {
     /// however coarse that was when the tick was further away (`__mod_timer`).
     #[inline]
     pub fn set(&mut self, now: Time, delay: Duration, settings: &Settings) -> Time {
-        let Some(expiry) = settings.expiry(now, delay) else {
-            self.out = now + delay;
-            return self.out;
+        let expiry = match settings.behaviour.clock {
+            Clock::Exact => {
+                self.out = now + delay;
+                return self.out;
+            }
+            Clock::Kernel => Expiry::new(now, delay),
         };
         if self.tick != Some(expiry.tick) || !self.is_ahead(now) {
             self.put(now, expiry);
@@ -196,7 +208,7 @@ impl Sender {
     #[inline]
     fn wait_for_rto(&mut self, now: Time, more: Duration, settings: &Settings) {
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
-        let rto = (self.rtt.rto(settings) + more).min(left);
+        let rto = (self.rtt.rto(&settings.rto_limits()) + more).min(left);
         self.timer.set(Kind::Retransmit, now, rto, settings);
     }
 
@@ -204,8 +216,8 @@ impl Sender {
     /// (`tcp_probe0_base`).
     pub(crate) fn wait_to_probe(&mut self, now: Time, settings: &Settings) {
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
-        let least = if settings.is_linux() { LEAST_PROBE_WAIT } else { Duration::ZERO };
-        let wait = self.rtt.rto(settings).max(least) + self.pacing_delay(now, settings);
+        let wait = self.rtt.rto(&settings.rto_limits()).max(settings.behaviour.probe0_min)
+            + self.pacing_delay(now, settings);
         self.timer.set(Kind::Retransmit, now, wait.min(left), settings);
     }
 
@@ -217,7 +229,7 @@ impl Sender {
             return self.timer.stop();
         }
         let rto = if self.timer.kind == Kind::Retransmit || self.timer.at == Time::NEVER {
-            self.rtt.rto(settings)
+            self.rtt.rto(&settings.rto_limits())
         } else {
             self.left_of_rto(now, settings).max(Duration::from_micros(1))
         };
@@ -228,18 +240,18 @@ impl Sender {
     /// How much of the RTO of the oldest segment is left.
     pub(crate) fn left_of_rto(&self, now: Time, settings: &Settings) -> Duration {
         let left_at = self.flight.board.front().map_or(now, |oldest| oldest.left_at);
-        (left_at + self.rtt.rto(settings)).max(now).since(now)
+        (left_at + self.rtt.rto(&settings.rto_limits())).max(now).since(now)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcplab_cc::Flavour;
+    use crate::settings::Behaviour;
 
     #[test]
     fn of_timers_that_run_out_together_the_coarsest_comes_first_and_then_the_last_one_set() {
-        let settings = Settings { flavour: Flavour::Linux, ..Settings::default() };
+        let settings = Settings { behaviour: Behaviour::LINUX, ..Settings::default() };
         let at = |micros| Time::ZERO + Duration::from_micros(micros);
         let set = |micros, millis| {
             let mut place = Place::NONE;

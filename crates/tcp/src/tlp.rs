@@ -6,16 +6,11 @@ use crate::recovery::Phase;
 use crate::sender::Sender;
 use crate::settings::Settings;
 use crate::timer::Kind;
-use tcplab_units::{Duration, Time};
-
-/// How long a lone segment's ACK may be delayed (RFC 8985 §7.2, `TLP.max_ack_delay`).
-const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-/// What Linux adds otherwise (`TCP_TIMEOUT_MIN_US`).
-const LEAST_DELAY: Duration = Duration::from_millis(2);
+use tcplab_units::Time;
 
 /// The probe under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tail {
+pub(crate) struct TailProbe {
     /// `TLP.end_seq`: what had been sent with the last probe ends here.
     pub end: Option<u64>,
     /// The probe was a retransmission.
@@ -30,7 +25,7 @@ pub(crate) struct Tail {
     push: bool,
 }
 
-impl Tail {
+impl TailProbe {
     /// Whether a probe is to leave, or more of one.
     #[inline]
     pub fn owes_probe(&self) -> bool {
@@ -62,14 +57,19 @@ impl Sender {
         }
         let srtt = self.rtt.srtt();
         let is_lone = self.flight.board.outstanding() == 1;
-        let mut wait = match (srtt.is_zero(), is_lone) {
-            (true, _) => settings.initial_rto,
-            (false, true) if settings.is_linux() => srtt * 2 + settings.min_rto,
-            (false, true) => srtt * 2 + MAX_ACK_DELAY,
-            (false, false) if settings.is_linux() => srtt * 2 + LEAST_DELAY,
-            (false, false) => srtt * 2,
+        let behaviour = &settings.behaviour;
+        let mut wait = if srtt.is_zero() {
+            settings.initial_rto
+        } else if is_lone {
+            srtt * 2 + behaviour.tlp_max_ack_delay.unwrap_or(settings.min_rto)
+        } else {
+            srtt * 2 + behaviour.timeout_min
         };
-        let rto = if advancing { self.rtt.rto(settings) } else { self.left_of_rto(now, settings) };
+        let rto = if advancing {
+            self.rtt.rto(&settings.rto_limits())
+        } else {
+            self.left_of_rto(now, settings)
+        };
         if !rto.is_zero() {
             wait = wait.min(rto);
         }
@@ -80,8 +80,8 @@ impl Sender {
 
     /// It is time for a probe (RFC 8985 §7.3).
     pub(crate) fn on_probe_timer(&mut self, now: Time, settings: &Settings) {
-        if self.flight.tail.end.is_none() {
-            self.flight.tail.owed = true;
+        if self.flight.tlp.end.is_none() {
+            self.flight.tlp.owed = true;
             self.timer.stop();
         }
         self.rearm(now, settings);
@@ -97,12 +97,12 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        if !std::mem::take(&mut self.flight.tail.owed) {
+        if !std::mem::take(&mut self.flight.tlp.owed) {
             return self.take_more_of_probe(options);
         }
         let data = if let Some(mut data) = self.new_for_probe(settings, options) {
             let (segments, push) = self.take_probe_packet(now, in_flight, settings)?;
-            (self.flight.tail.left, self.flight.tail.push) = (segments - 1, push);
+            (self.flight.tlp.left, self.flight.tlp.push) = (segments - 1, push);
             data.push |= push && segments == 1;
             data
         } else {
@@ -117,28 +117,28 @@ impl Sender {
             }
             Data { is_probe: true, ..self.again(last.start, last.end()) }
         };
-        self.flight.tail.is_again = data.again;
-        self.flight.tail.flight = self.flight.board.outstanding();
-        self.flight.tail.end = Some(if data.again { self.nxt } else { data.end() });
+        self.flight.tlp.is_again = data.again;
+        self.flight.tlp.flight = self.flight.board.outstanding();
+        self.flight.tlp.end = Some(if data.again { self.nxt } else { data.end() });
         Some(data)
     }
 
     fn take_more_of_probe(&mut self, options: u64) -> Option<Data> {
         let mut more = self.any_chunk(options);
         let is_full = more.is_some_and(|more| more.payload == self.mss);
-        let left = self.flight.tail.left - 1;
-        self.flight.tail.left = if is_full { left } else { 0 };
-        if let Some(more) = more.as_mut().filter(|_| self.flight.tail.left == 0) {
-            more.push |= self.flight.tail.push;
+        let left = self.flight.tlp.left - 1;
+        self.flight.tlp.left = if is_full { left } else { 0 };
+        if let Some(more) = more.as_mut().filter(|_| self.flight.tlp.left == 0) {
+            more.push |= self.flight.tlp.push;
         }
-        self.flight.tail.end = more.map(|more| more.end()).or(self.flight.tail.end);
+        self.flight.tlp.end = more.map(|more| more.end()).or(self.flight.tlp.end);
         more
     }
 
     /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not wait until it
     /// is worth a segment (`TCP_NAGLE_OFF`).
     fn new_for_probe(&self, settings: &Settings, options: u64) -> Option<Data> {
-        if !settings.is_linux() {
+        if !settings.behaviour.probe_ignores_nagle {
             return self.chunk(settings, options);
         }
         let usable = (self.una + self.window).saturating_sub(self.nxt);
@@ -157,11 +157,11 @@ impl Sender {
     /// What an ACK says of the probe (RFC 8985 §7.4.2). Says whether the probe repaired a loss, which
     /// was a sign of congestion like others.
     fn judge_probe(&mut self, una: u64, sign: Sign) -> bool {
-        let Some(end) = self.flight.tail.end.filter(|&end| una >= end) else { return false };
-        let repaired = self.flight.tail.is_again && !sign.dsack && una > end;
+        let Some(end) = self.flight.tlp.end.filter(|&end| una >= end) else { return false };
+        let repaired = self.flight.tlp.is_again && !sign.dsack && una > end;
         // A plain duplicate: both copies arrived.
-        if !self.flight.tail.is_again || sign.dsack || una > end || sign.is_plain_duplicate {
-            self.flight.tail.end = None;
+        if !self.flight.tlp.is_again || sign.dsack || una > end || sign.is_plain_duplicate {
+            self.flight.tlp.end = None;
         }
         repaired
     }

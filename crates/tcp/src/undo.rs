@@ -61,7 +61,7 @@ impl Sender {
     /// An episode begins that may turn out to be a false alarm.
     pub(crate) fn begin_doubt(&mut self, reduces: bool) {
         let again = self.flight.board.repaired()
-            + u64::from(self.flight.tail.end.is_some() && self.flight.tail.is_again);
+            + u64::from(self.flight.tlp.end.is_some() && self.flight.tlp.is_again);
         self.flight.undo.marker = Some(self.una);
         self.flight.undo.unanswered = (again > 0).then_some(again);
         self.flight.undo.allowed = reduces;
@@ -88,12 +88,14 @@ impl Sender {
         if self.flight.undo.allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
             self.owes_cwr = false;
-        } else if let Some(reduction) = reduction.filter(|_| settings.is_linux()) {
+        } else if let Some(reduction) =
+            reduction.filter(|_| settings.behaviour.keeps_partial_reduction)
+        {
             // `tcp_undo_cwnd_reduction` without `prior_ssthresh`: the window stays, on its way to the
             // threshold, and `tcp_end_cwnd_reduction` does not move it there without `undo_marker`.
             self.consult(now, |cc, _| cc.on_given_up(reduction.cwnd));
         }
-        self.flight.usage.note_decision(now);
+        self.flight.validation.note_decision(now);
         self.flight.undo.marker = None;
         self.flight.rack.reconsider();
     }
@@ -122,7 +124,10 @@ impl Sender {
     }
 
     fn stays_open(&mut self, settings: &Settings) -> bool {
-        if !settings.is_linux() || self.sack || self.una != self.flight.recovery.end {
+        if !settings.behaviour.non_sack_holds_reopen
+            || self.sack
+            || self.una != self.flight.recovery.end
+        {
             return false;
         }
         if !self.has_again() {

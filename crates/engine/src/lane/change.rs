@@ -1,9 +1,9 @@
-//! A lane that becomes another one while packets are on it.
+//! Changes of a lane's settings while packets are on it.
 //!
-//! A lane whose queue was drop-tail and not managed is managed from then on: what was decided of packets
-//! that wait is taken back. Lanes with a wire are managed from the beginning for that
-//! ([`LaneConfig::may_change`](super::LaneConfig::may_change)), because what a wire has drawn for a packet
-//! cannot be taken back; of the one packet in transmission the wire remembers it.
+//! A lane with a plain drop-tail queue becomes a managed one at its first change, and the decisions
+//! made ahead for waiting packets are revoked. Lanes with a wire are managed from the beginning for
+//! that reason ([`LaneConfig::may_change`](super::LaneConfig::may_change)): the wire's random draws
+//! for a packet cannot be revoked. For the one packet in transmission the wire remembers its draws.
 
 use super::Lane;
 use super::managed::{Kind, Managed};
@@ -15,22 +15,24 @@ use crate::queue::{Discipline, DropTail, Queue, QueueLimit, Queued};
 use crate::random::Random;
 use tcplab_units::{Duration, Rate, Time};
 
-/// New settings of a lane; those that are not said stay.
+/// New settings of a lane. A setting that is `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct LaneChange {
-    /// How fast it transmits. The packet in transmission goes on at this rate.
+    /// The transmission rate. The packet in transmission continues at this rate.
     pub rate: Option<Rate>,
-    /// How long a bit travels, of packets that leave from then on.
+    /// The propagation delay of packets that leave from then on.
     pub delay: Option<Duration>,
-    /// What manages the queue, and its room. Packets that wait are dropped, as by `tc qdisc replace`;
-    /// where both queues are drop-tail they stay, even more than there is room for (`fifo_set_limit`).
+    /// The queue discipline and the queue limit. Waiting packets are dropped, as by
+    /// `tc qdisc replace`. Where both queues are drop-tail they stay, even beyond the new limit
+    /// (`fifo_set_limit`).
     pub queue: Option<(Option<Discipline>, QueueLimit)>,
-    /// Whether packets with a shorter delay overtake others, if the lane had no wire.
+    /// Whether packets with a shorter delay overtake others, for a lane that had no wire.
     pub may_overtake: bool,
 }
 
 impl<P: Packet> Lane<P> {
-    /// Changes before anything else happens at `at`. `random` gives a generator of a name.
+    /// Applies a change before anything else happens at `at`. `random` makes the generator for a
+    /// name.
     pub(crate) fn change<O: Observer<P>>(
         &mut self,
         at: Time,
@@ -51,7 +53,8 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// Puts the queue behind the seam, with what has not begun transmission until then.
+    /// Moves the queue into a managed one, with the packets whose transmission has not begun by
+    /// `until`.
     fn manage<O>(&mut self, until: Time, teller: &Teller<'_, O>) {
         assert!(self.wire.is_none(), "a lane with a wire that may change is managed");
         self.settle(until);
@@ -67,7 +70,7 @@ impl<P: Packet> Lane<P> {
         self.waiting.clear();
         self.waiting_bytes = 0;
         let queued = self.in_transit.split_off(begun).into_iter().map(|transit| Queued {
-            // When it came is not known any more: before now.
+            // The entry time is no longer known, only that it lies before now.
             entered: Time::ZERO,
             was_marked: transit.packet.is_marked(),
             place: transit.place,
@@ -81,13 +84,13 @@ impl<P: Packet> Lane<P> {
         self.managed = Some(Box::new(managed));
     }
 
-    /// Changes the rate and the delay, also of a packet in transmission.
+    /// Changes the rate and the delay, also for a packet in transmission.
     fn change_wire(&mut self, at: Time, change: &LaneChange) {
         let Some(managed) = self.managed.as_deref_mut() else { return };
         let left = self.free_at;
         let is_busy = left >= at;
         let wire = self.wire.get_or_insert_with(|| {
-            // Without a wire packets are on the way in their order, and each arrives.
+            // Without a wire, packets are in transit in order, and each one arrives.
             let mut arrivals = managed.in_transit().rev();
             let last = if is_busy { arrivals.next() } else { None };
             let bytes = last.map_or(0, |last| last.packet.wire_bytes());
@@ -115,7 +118,7 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// Another queue takes the place of the lane's.
+    /// Replaces the lane's queue.
     fn replace_queue<O: Observer<P>>(
         &mut self,
         at: Time,
@@ -134,7 +137,7 @@ impl<P: Packet> Lane<P> {
             None => Box::new(DropTail::new(limit)),
         };
         let purged = managed.replace(at, queue, &mut self.occupancy);
-        // Of a drop-tail queue what waits has been counted.
+        // A drop-tail queue has counted its waiting packets as sent.
         self.counters.sent_packets += purged.0;
         self.counters.sent_bytes += purged.1;
         self.tell_drops(at, teller);

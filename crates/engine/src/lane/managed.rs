@@ -1,11 +1,12 @@
-//! A lane whose queue is not drop-tail, or at which someone looks at all packets: then a drop-tail queue
-//! stands behind the seam as well, and all that is counted is the same.
+//! Managed lanes: lanes with a queue discipline, or with an observer of all packets. On the latter
+//! a drop-tail queue is managed too, with the same counters.
 //!
-//! When a packet leaves such a queue depends on what becomes of those before it, so that is found out
-//! no sooner than it happens: whenever a packet comes to the lane or arrives at its end, the lane
-//! catches up with its transmitter. That is early enough, as a packet arrives after the next one has
-//! begun transmission; where nothing is on the wire, because the wire loses packets or the queue holds
-//! them back, the agenda has the times at which the transmitter asks the queue.
+//! When a packet leaves a managed queue depends on the fate of the packets before it, so departures
+//! are computed no earlier than they happen. Whenever a packet comes to the lane or arrives at its
+//! end, the lane catches up with its transmitter. That is early enough, because a packet arrives
+//! after the next one has begun transmission. Where nothing is on the wire, because the wire loses
+//! packets or the queue holds them back, the agenda has the times at which the transmitter polls
+//! the queue.
 
 use super::station::Station;
 use super::teller::Teller;
@@ -19,47 +20,48 @@ use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};
 
-/// For what reasons a lane is managed, besides a discipline.
+/// The reasons for which a lane is managed, besides a queue discipline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kind {
-    /// The observer is told of all packets.
+    /// The observer sees all packets.
     pub is_observed: bool,
-    /// Packets that leave later may arrive earlier.
+    /// Packets may arrive in another order than they leave in.
     pub is_disorderly: bool,
     /// The sender of a packet is told when the packet has left the device.
     pub tells_sender: bool,
 }
 
-/// What the network hears of a lane that is due.
+/// Events of a managed lane that is due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seen<P> {
-    /// A packet has arrived at the end.
+    /// A packet has arrived at the end of the lane.
     Arrived(Transit<P>),
-    /// The packet at this place has been transmitted or dropped, and its sender is to be told.
+    /// The packet at this place of its route has been transmitted or dropped, and its sender is to
+    /// be told.
     Left(u32, P),
 }
 
-/// What a lane with a discipline has in place of a drop-tail queue.
+/// The state of a managed lane, in place of a plain drop-tail queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Managed<P: Packet> {
     pub(super) queue: Box<dyn Queue<P>>,
-    /// State of a station of a shared medium, if the lane is one.
+    /// State of the station, if the lane belongs to a shared medium.
     pub(super) station: Option<Box<Station<P>>>,
-    /// What waits counts as sent, because no discipline drops it.
+    /// Waiting packets count as sent, because no discipline drops them.
     is_drop_tail: bool,
     kind: Kind,
     drops: Drops<P>,
-    /// Packets and bytes that the queue holds.
+    /// Packets and bytes in the queue.
     waiting: (u64, u64),
     in_transit: VecDeque<Transit<P>>,
-    /// Packets of which the sender is to be told, when, and their places.
+    /// Departures that the senders are to be told of: time, place on the route, packet.
     leaving: VecDeque<(Time, u32, P)>,
-    /// When the transmitter asks the queue for a packet, or the station looks at the medium; never, until
-    /// a packet comes.
+    /// When the transmitter polls the queue, or the station senses the medium; `NEVER` until a
+    /// packet comes.
     pub(super) asks_at: Time,
-    /// When the lane is due on the agenda.
+    /// The lane's due time on the agenda.
     looks_at: Time,
-    /// Until when the queue's occupancy is counted.
+    /// The time up to which the queue's occupancy is counted.
     counted_until: Time,
 }
 
@@ -89,12 +91,12 @@ impl<P: Packet> Managed<P> {
         }
     }
 
-    /// Packets that wait or are on the wire.
+    /// The number of packets in the queue and on the wire.
     pub fn packets(&self) -> usize {
         self.waiting.0 as usize + self.in_transit.len() + self.unresolved()
     }
 
-    /// Goes on with this queue and these packets on the way, in place of a queue that was not managed.
+    /// Takes over from a plain drop-tail queue, with this queue and these packets in transit.
     pub(super) fn go_on_from(
         &mut self,
         now: Time,
@@ -105,8 +107,8 @@ impl<P: Packet> Managed<P> {
         (self.queue, self.in_transit, self.counted_until) = (queue, in_transit, now);
     }
 
-    /// Puts another queue in the place of this one, whose packets are dropped. Gives how many of them, and
-    /// of their bytes, counted as sent.
+    /// Replaces the queue, whose packets are dropped. Returns how many of these packets, and of
+    /// their bytes, had counted as sent.
     pub(super) fn replace(
         &mut self,
         at: Time,
@@ -120,20 +122,20 @@ impl<P: Packet> Managed<P> {
         if std::mem::take(&mut self.is_drop_tail) { purged } else { (0, 0) }
     }
 
-    /// Packets on the way, in the order in which they arrive.
+    /// Packets in transit, in the order in which they arrive.
     pub(super) fn in_transit(&self) -> impl DoubleEndedIterator<Item = &Transit<P>> {
         self.in_transit.iter()
     }
 
-    /// Packets that leave later may arrive earlier from now on.
+    /// Sets whether packets may overtake each other from now on.
     pub(super) fn set_disorderly(&mut self, is_disorderly: bool) {
         self.kind.is_disorderly |= is_disorderly;
     }
 
-    /// The packet that left last, or is in transmission, arrives at another time.
+    /// Changes the arrival time of the packet that left last or is in transmission.
     pub(super) fn put_off(&mut self, PutOff { was, is, times }: PutOff) {
         for _ in 0..times {
-            // Of equals, the one that was put there last.
+            // Of equal times, the packet that was put on the wire last.
             let place = self.in_transit.iter().rposition(|transit| transit.arrives == was);
             if let Some(transit) = place.and_then(|place| self.in_transit.remove(place)) {
                 self.put_on_wire(Transit { arrives: is, ..transit });
@@ -141,17 +143,17 @@ impl<P: Packet> Managed<P> {
         }
     }
 
-    /// The agenda is to hear anew when the lane is due.
+    /// Forgets the lane's due time, so that the agenda is told again.
     pub fn forget_look(&mut self) {
         self.looks_at = Time::NEVER;
     }
 
-    /// Packets that wait for an address.
+    /// Packets that wait for address resolution.
     fn unresolved(&self) -> usize {
         self.station.as_ref().map_or(0, |station| station.unresolved())
     }
 
-    /// A packet is under way: before those that arrive later.
+    /// Puts a packet in transit, before those that arrive later.
     #[inline]
     fn put_on_wire(&mut self, transit: Transit<P>) {
         if self.kind.is_disorderly {
@@ -163,7 +165,7 @@ impl<P: Packet> Managed<P> {
         }
     }
 
-    /// Counts the time that the queue, which is about to change, has been as it is.
+    /// Accounts for the occupancy up to `now`, before the queue changes.
     #[inline]
     fn count(&mut self, until: Time, occupancy: &mut Occupancy) {
         let (packets, bytes) = self.waiting;
@@ -173,7 +175,7 @@ impl<P: Packet> Managed<P> {
         self.counted_until = until.max(self.counted_until);
     }
 
-    /// The sender of a packet is told then that the packet has left, if it is to be told.
+    /// Notes a departure of which the sender is to be told, if this lane tells senders.
     #[inline]
     pub(super) fn tell_sender(&mut self, at: Time, place: u32, packet: P) {
         if self.kind.tells_sender {
@@ -183,14 +185,14 @@ impl<P: Packet> Managed<P> {
 
     #[cold]
     fn note_leaving(&mut self, at: Time, place: u32, packet: P) {
-        // What is dropped leaves before what is in transmission.
+        // Dropped packets leave before the packet in transmission.
         let later = self.leaving.iter().rev().take_while(|(then, ..)| *then > at).count();
         self.leaving.insert(self.leaving.len() - later, (at.in_nanos(), place, packet));
     }
 }
 
 impl<P: Packet> Lane<P> {
-    /// Takes a packet into a managed queue.
+    /// Admits a packet to a managed queue.
     pub(crate) fn enter<O: Observer<P>>(
         &mut self,
         now: Time,
@@ -212,7 +214,7 @@ impl<P: Packet> Lane<P> {
         self.accept(now, queued, departure, teller);
     }
 
-    /// Puts a packet into the queue, if that has room.
+    /// Puts a packet into the queue, unless the queue is full.
     #[inline]
     pub(super) fn accept<O: Observer<P>>(
         &mut self,
@@ -244,13 +246,13 @@ impl<P: Packet> Lane<P> {
             return;
         }
         self.catch_up(now, teller);
-        // A packet that finds the transmitter free has not waited.
+        // A packet that finds the transmitter idle has not waited.
         if let Some(Managed { waiting: (packets, bytes), .. }) = self.managed.as_deref() {
             self.occupancy.reach(*packets, *bytes);
         }
     }
 
-    /// Tells what the queue has dropped.
+    /// Reports the packets that the queue has dropped.
     #[inline(never)]
     pub(super) fn tell_drops<O: Observer<P>>(&mut self, at: Time, teller: &mut Teller<'_, O>) {
         let Some(managed) = &mut self.managed else { return };
@@ -263,7 +265,7 @@ impl<P: Packet> Lane<P> {
         managed.drops = drops;
     }
 
-    /// A lane with a managed queue as it was when it was last caught up with.
+    /// The state of a managed lane at the time when it last caught up.
     #[cold]
     pub(crate) fn managed_state(&mut self, now: Time) -> LaneState {
         let managed = self.managed.as_deref_mut();
@@ -285,7 +287,7 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// The lane is due on the agenda: what has happened, if anything has.
+    /// Handles the lane's turn on the agenda. Returns what has happened, if anything has.
     pub(crate) fn look<O: Observer<P>>(
         &mut self,
         now: Time,
@@ -311,21 +313,22 @@ impl<P: Packet> Lane<P> {
         Some(Seen::Arrived(arrived))
     }
 
-    /// When the lane is to be looked at next, if that is not on the agenda yet.
+    /// The lane's next due time, if the agenda does not have it yet.
     pub(crate) fn next_look(&mut self) -> Option<Time> {
         let managed = self.managed.as_mut()?;
         let mut waits = managed.waiting.0 > 0;
         let mut arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
         if let Some(station) = &managed.station {
             waits |= station.has_messages();
-            // One frame at a time is on the medium.
+            // Only one frame at a time is on the medium.
             arrives = arrives.or(station.message_arrives());
         }
         let asks_at = waits.then(|| managed.asks_at.in_nanos());
         let Kind { is_disorderly, tells_sender, .. } = managed.kind;
         let next = if is_disorderly || tells_sender || managed.station.is_some() {
-            // A packet that leaves the queue later may arrive first, senders hear of packets before these
-            // arrive, and a station looks at the medium while its frame is under way.
+            // All times count here: a packet that leaves the queue later may arrive first, senders
+            // are told of packets before these arrive, and a station senses the medium while its
+            // own frame is in transit.
             let leaves = managed.leaving.front().map(|(at, ..)| *at);
             arrives.into_iter().chain(asks_at).chain(leaves).min()?
         } else {
@@ -338,7 +341,7 @@ impl<P: Packet> Lane<P> {
         Some(next)
     }
 
-    /// Transmits what has left a managed queue until now.
+    /// Transmits the packets that have left a managed queue by now.
     #[inline]
     pub(crate) fn catch_up<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
         if self.managed.as_ref().is_some_and(|managed| managed.asks_at <= now) {
@@ -346,7 +349,7 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// Asks the queue for packets until now, and transmits them.
+    /// Polls the queue up to now and transmits its packets.
     fn serve<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
         while let Some(managed) = self.managed.as_deref_mut()
             && managed.asks_at <= now
@@ -367,7 +370,7 @@ impl<P: Packet> Lane<P> {
                     self.transmit_queued(at, queued, teller);
                     self.ready_at()
                 }
-                // A queue that names no later time would be asked for ever.
+                // Guards against a queue that names no later time and would be polled for ever.
                 Next::NotBefore(then) => then.max(at + Duration::from_nanos(1)),
                 Next::Empty => Time::NEVER,
             };
@@ -412,7 +415,7 @@ impl<P: Packet> Lane<P> {
                 return;
             }
         };
-        // A copy has entered the lane here.
+        // Copies enter the lane here.
         self.counters.entered_packets += copies;
         if let Some(managed) = &mut self.managed {
             for _ in 0..=copies {
@@ -422,13 +425,13 @@ impl<P: Packet> Lane<P> {
     }
 }
 
-/// Takes all packets out of a queue that is no longer needed.
+/// Drops all packets of a queue that is no longer needed.
 fn purge<P: Packet>(queue: &mut dyn Queue<P>, at: Time) -> Vec<(Queued<P>, Reason)> {
     let (mut purged, mut now) = (Vec::new(), at);
     loop {
         match queue.dequeue(now, &mut purged) {
             Next::Packet(queued) => purged.push((queued, Reason::Purged)),
-            // Shapers give theirs later.
+            // Shapers release their packets later.
             Next::NotBefore(then) => now = then.max(now + Duration::from_nanos(1)),
             Next::Empty => break,
         }
@@ -454,7 +457,7 @@ mod tests {
         }
     }
 
-    /// A numbered packet of 1500 bytes: a millisecond at 12 Mbit/s.
+    /// A numbered packet of 1500 bytes, which takes a millisecond at 12 Mbit/s.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Parcel(u32);
 
@@ -498,7 +501,7 @@ mod tests {
         network
     }
 
-    /// What arrives until then, in milliseconds.
+    /// Arrivals up to that time, in milliseconds.
     fn arrivals(network: &mut Network<Parcel, Drops>, until: u64) -> Vec<(u64, u32)> {
         let mut seen = Vec::new();
         while let Some(event) = network.next(at(until)) {
@@ -508,7 +511,7 @@ mod tests {
         seen
     }
 
-    /// Lets one packet pass every `period`, however fast the wire is.
+    /// Lets one packet pass every `period`, whatever the rate of the wire.
     #[derive(Clone, Debug)]
     struct TokenBucket {
         fifo: Fifo<Parcel>,
@@ -555,13 +558,14 @@ mod tests {
 
     #[test]
     fn packets_wait_although_the_transmitter_is_free() {
-        // They leave at 0, 3, 6 and 9 ms, and take 1 ms and 10 ms. Three wait, so the fifth has no room.
+        // Departures are at 0, 3, 6 and 9 ms; transmission takes 1 ms and propagation 10 ms. Three
+        // packets wait, so the fifth is dropped.
         let mut network = token_bucket(None);
         assert!(arrivals(&mut network, 4).is_empty());
         let state = network.state(LaneId(0));
         assert_eq!((state.queue_packets, state.transit_packets), (2, 2));
         assert_eq!(state.busy, Duration::from_millis(2));
-        // Until 4 ms, three have waited for 3 ms and two for one.
+        // By 4 ms, three packets have waited for 3 ms and two for 1 ms.
         assert_eq!(state.occupancy.packet_ps, 11 * 1_000_000_000);
         assert_eq!(arrivals(&mut network, 100), [(11, 1), (14, 2), (17, 3), (20, 4)]);
         assert_eq!(network.observer().0, [(0, 5, Reason::Full)]);
@@ -579,8 +583,8 @@ mod tests {
         assert_eq!(seen[3], (6, 3, Reason::Lost));
     }
 
-    /// Each flow has a queue, and its packets wait for ten milliseconds times the number of the flow. Two
-    /// packets have room: for another the one goes that would leave last.
+    /// A queue for each flow, whose packets wait for ten milliseconds times the flow's number. The
+    /// limit is two packets; a further one pushes out the packet that would leave last.
     #[derive(Clone, Debug, Default)]
     struct Held(Vec<(Time, Queued<Parcel>)>);
 
@@ -622,7 +626,7 @@ mod tests {
         network.send(later, Parcel(1));
         network.send(last, Parcel(2));
         assert!(arrivals(&mut network, 2).is_empty());
-        // This drops the second, and leaves at 2 ms.
+        // This packet pushes out the second one, and leaves at 2 ms.
         network.send(now, Parcel(3));
         assert!(arrivals(&mut network, 5).is_empty());
         network.send(now, Parcel(4));

@@ -1,18 +1,18 @@
 //! One direction of a link: a queue, transmission at a rate, loss, propagation.
 //!
-//! With a drop-tail queue, all that happens to a packet on a lane is known when it is offered: whether
-//! the queue has room, when its transmission begins and ends, whether it is lost, when it arrives. The
-//! queue keeps only the times at which its packets leave it; they are taken out when the next packet
-//! looks. Lanes with other queues are `managed`, and those where someone looks at all packets, and
-//! those of stations on a shared medium.
+//! With a drop-tail queue, everything that happens to a packet on a lane is known when the packet
+//! is offered: whether the queue is full, when transmission begins and ends, whether the packet is
+//! lost, when it arrives. The queue keeps only the departure times of its packets, and discards
+//! past ones when the next packet comes. Lanes with a queue discipline, lanes with an observer of
+//! all packets, and stations of a shared medium are `managed` instead.
 //!
-//! Transmission takes picoseconds; packets arrive at whole nanoseconds, rounded up, because the kernel's
-//! clock has no finer ones and both backends go by the same times. So a transmitter that is kept busy
-//! loses nothing to rounding, and one that was idle begins at a whole nanosecond.
+//! Transmission takes picoseconds. Packets arrive at whole nanoseconds, rounded up, because the
+//! kernel's clock has no finer resolution and both backends use the same times. A transmitter that
+//! stays busy therefore loses nothing to rounding, and an idle one begins at a whole nanosecond.
 //!
-//! `managed`, `station` and `change` import `Lane` from here and are imported here: they are parts of one
-//! `impl Lane`, one file for each kind of lane. No other files of this crate import in a circle, but for
-//! `queue`, whose list of disciplines stands beside the trait that they implement.
+//! `managed`, `station` and `change` import `Lane` from here and are imported here: they are parts of
+//! one `impl Lane`, one file for each kind of lane. No other files of this crate import in a circle,
+//! except `queue`, whose list of disciplines stands beside the trait that they implement.
 
 pub(crate) mod change;
 pub(crate) mod managed;
@@ -34,45 +34,45 @@ use std::collections::VecDeque;
 use tcplab_units::{Duration, Rate, Time};
 use wire::{Outcome, Wire, WireConfig};
 
-/// What a lane is.
+/// The configuration of a lane.
 #[derive(Clone, Debug)]
 pub struct LaneConfig {
-    /// Names its random elements; unique in a network.
+    /// Names the lane's random elements; unique in a network.
     pub name: String,
-    /// How fast it transmits.
+    /// The transmission rate.
     pub rate: Rate,
-    /// How long a bit travels.
+    /// The propagation delay.
     pub delay: Duration,
-    /// Room for waiting packets.
+    /// The queue limit.
     pub queue: QueueLimit,
-    /// What manages the queue; without anything, what does not fit is dropped.
+    /// The queue discipline; drop-tail without one.
     pub discipline: Option<Discipline>,
-    /// Changes, losses, delays and damage on the wire.
+    /// Rate changes, losses, delays and corruption on the wire.
     pub wire: WireConfig,
     /// Settings of a station of a shared medium, which has no `wire`.
     pub station: Option<StationConfig>,
-    /// Whether the observer is told of all packets. It is told of drops in any case.
+    /// Whether the observer sees all packets. Drops are reported to the observer in any case.
     pub observed: bool,
-    /// Whether it is of a sending host's own device, which is told of each packet that has been
-    /// transmitted or dropped ([`Event::Left`](crate::Event::Left)).
+    /// Whether the lane is a sending host's own device, which tells the sender of each packet that
+    /// has been transmitted or dropped ([`Event::Left`](crate::Event::Left)).
     pub tells_sender: bool,
-    /// Whether it may become another one while the run goes on
+    /// Whether the lane may be changed during the run
     /// ([`Network::change`](crate::Network::change)).
     pub may_change: bool,
 }
 
-/// What a lane has done since the start.
+/// Counters of a lane since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCounters {
-    /// Packets the queue had no room for, or its discipline dropped.
+    /// Packets dropped because the queue was full, or by its discipline.
     pub dropped_packets: u64,
-    /// Packets marked and not dropped.
+    /// Packets that were ECN-marked instead of dropped.
     pub marked_packets: u64,
     /// Packets lost on the wire.
     pub lost_packets: u64,
     /// Packets accepted.
     pub sent_packets: u64,
-    /// Their bytes.
+    /// Bytes of the accepted packets.
     pub sent_bytes: u64,
     /// Packets that were offered.
     pub entered_packets: u64,
@@ -80,24 +80,24 @@ pub struct LaneCounters {
     pub arrived_packets: u64,
 }
 
-/// A lane at one time.
+/// The state of a lane at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneState {
-    /// What it has done. A packet is lost when it enters the wire, not when that is decided.
+    /// The counters. A packet counts as lost when it enters the wire, not when the loss is decided.
     pub counters: LaneCounters,
-    /// Packets that wait.
+    /// Packets in the queue.
     pub queue_packets: u64,
-    /// Their bytes.
+    /// Bytes in the queue.
     pub queue_bytes: u64,
-    /// Packets whose transmission has begun and that have not arrived.
+    /// Packets in transit: transmission has begun and the packet has not arrived.
     pub transit_packets: u64,
-    /// What waited until then.
+    /// Queue occupancy up to that time.
     pub occupancy: Occupancy,
     /// Time spent transmitting.
     pub busy: Duration,
 }
 
-/// A packet under way, and where it is to be next.
+/// A packet in transit and its next place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transit<P> {
     pub arrives: Time,
@@ -106,22 +106,22 @@ pub(crate) struct Transit<P> {
     pub packet: P,
 }
 
-/// What becomes of a packet that is offered to a lane.
+/// The fate of a packet that is offered to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It arrives then, before anything else: the lane needs an entry on the agenda.
+    /// The packet arrives then, before any other: the lane needs an entry on the agenda.
     Heads(Time),
-    /// It arrives behind others.
+    /// The packet arrives behind others.
     Follows,
-    /// The queue has no room for it.
+    /// Dropped: the queue is full.
     Dropped,
-    /// The wire loses or damages the packet, which enters it then.
+    /// The wire loses or corrupts the packet, which enters the wire then.
     Lost(Time, Reason),
-    /// Nothing yet: the queue is managed.
+    /// Not decided yet: the queue is managed.
     Open,
 }
 
-/// A packet that waits: when its transmission begins, its size, and whether the wire will lose it.
+/// A waiting packet: the start of its transmission, its size, and whether the wire will lose it.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     begins: Time,
@@ -135,24 +135,26 @@ pub struct Lane<P: Packet> {
     rate: Rate,
     delay: Duration,
     queue: QueueLimit,
-    // Boxed, because few lanes have it and all are walked through.
+    // Boxed: few lanes have a wire, and the engine walks through all lanes.
     wire: Option<Box<Wire>>,
     pub(crate) managed: Option<Box<Managed<P>>>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
-    /// When all that was accepted will have been transmitted; of a managed queue, all that has left it.
+    /// When all accepted packets will have been transmitted; for a managed queue, all that have
+    /// left it.
     free_at: Time,
     /// Time spent transmitting, up to `free_at`.
     busy: Duration,
-    /// The size last transmitted and how long that takes: nearly always the next one's too.
+    /// The last packet size and its transmission time, which nearly always serve for the next
+    /// packet too.
     last_size: (u32, Duration),
     in_transit: VecDeque<Transit<P>>,
     counters: LaneCounters,
-    /// Of a drop-tail queue all that a packet will wait is counted when it is accepted.
+    /// A drop-tail queue counts a packet's whole waiting time when the packet is accepted.
     occupancy: Occupancy,
 }
 
-/// A packet that has been transmitted, and where it arrives, if it does.
+/// The result of a transmission: when the packet arrives, if it does.
 #[derive(Clone, Copy, Debug)]
 enum Sent {
     At(Time),
@@ -207,7 +209,8 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// Whether a packet that enters now comes to a managed queue; then it has entered.
+    /// Whether a packet that enters now goes to a managed queue. If so, the packet has been counted
+    /// as entered.
     pub(crate) fn enters_managed(&mut self) -> bool {
         self.counters.entered_packets += u64::from(self.managed.is_some());
         self.managed.is_some()
@@ -241,7 +244,7 @@ impl<P: Packet> Lane<P> {
             now
         };
         let arrives = match self.transmit((begins, begins > now), bytes, has_payload) {
-            // Copies are made by lanes that are managed alone.
+            // Only managed lanes make copies.
             Sent::At(arrives) | Sent::Twice(arrives) => arrives.in_nanos(),
             Sent::Gone(reason) => {
                 if let Some(last) = self.waiting.back_mut().filter(|_| begins > now) {
@@ -255,8 +258,8 @@ impl<P: Packet> Lane<P> {
         if first { Fate::Heads(arrives) } else { Fate::Follows }
     }
 
-    /// Transmits a packet, which has waited for the one before or has not. Says when it arrives, to the
-    /// picosecond, if it does.
+    /// Transmits a packet, with or without a wait for the one before. Returns the arrival time in
+    /// picoseconds, if the packet arrives.
     #[expect(clippy::inline_always, reason = "every packet passes here, from two places")]
     #[inline(always)]
     fn transmit(
@@ -278,7 +281,7 @@ impl<P: Packet> Lane<P> {
         Sent::At(self.free_at + self.delay)
     }
 
-    /// The same where more may happen to it.
+    /// The same on a lane with a wire.
     fn transmit_on_wire(
         &mut self,
         (begins, has_waited): (Time, bool),
@@ -286,7 +289,7 @@ impl<P: Packet> Lane<P> {
         has_payload: impl FnOnce() -> bool,
     ) -> Sent {
         let Some(wire) = &mut self.wire else { return Sent::At(begins) };
-        // A packet that a shaper held back has waited, but not for the transmitter.
+        // A packet held back by a shaper has waited, but not for the transmitter.
         let has_waited = has_waited && begins <= self.free_at;
         let lane = (&mut self.rate, &mut self.delay, &mut self.last_size);
         self.free_at = wire.leaves((begins, has_waited), bytes, lane);
@@ -301,7 +304,8 @@ impl<P: Packet> Lane<P> {
         Sent::Gone(reason)
     }
 
-    /// The packet that arrives next leaves the lane; also tells when the one behind it arrives.
+    /// Removes the packet that arrives next from the lane. Returns the arrival time of the one
+    /// behind it too.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(Transit<P>, Option<Time>)> {
         let arrived = *self.in_transit.front()?;
@@ -309,30 +313,30 @@ impl<P: Packet> Lane<P> {
         self.counters.arrived_packets += 1;
         let next = self.in_transit.front().map(|next| next.arrives);
         if next.is_none() {
-            // The next packet uses the same memory again instead of going round the ring: in a large
-            // network that memory is what the cache has room for.
+            // The next packet reuses the same memory instead of going round the ring: a large
+            // network is bound by how much of that memory the cache holds.
             self.in_transit.clear();
         }
         Some((arrived, next))
     }
 
-    /// Whether its queue stands behind the seam.
+    /// Whether the lane is managed.
     pub(crate) fn is_managed(&self) -> bool {
         self.managed.is_some()
     }
 
-    /// Where it receives, if it is a station.
+    /// The lane on which this lane's station receives, if it is one.
     pub(crate) fn receives(&self) -> Option<LaneId> {
         Some(self.managed.as_ref()?.station.as_ref()?.receives())
     }
 
-    /// How many packets are in the queue and on the wire.
+    /// The number of packets in the queue and in transit.
     pub(crate) fn packets(&self) -> usize {
         let managed = self.managed.as_ref().map_or(0, |managed| managed.packets());
         self.in_transit.len() + managed
     }
 
-    /// The lane as it is now, if it has been caught up with.
+    /// The current state of the lane, which must have caught up.
     pub(crate) fn state(&mut self, now: Time) -> LaneState {
         if self.managed.is_some() {
             return self.managed_state(now);
@@ -360,19 +364,19 @@ impl<P: Packet> Lane<P> {
         self.busy.saturating_sub(self.free_at.since(now))
     }
 
-    /// The lane as it is now; a new interval begins for the most that waits.
+    /// The current state of the lane; a new interval begins for the occupancy maxima.
     pub(crate) fn sample(&mut self, now: Time) -> LaneState {
         let state = self.state(now);
         self.occupancy.begin_interval(state.queue_packets, state.queue_bytes);
         state
     }
 
-    /// What the lane has done, and what is decided already of what it will do.
+    /// The counters, including outcomes that are decided ahead of time.
     pub(crate) fn counters(&self) -> LaneCounters {
         self.counters
     }
 
-    /// Takes out of the queue what has begun transmission.
+    /// Removes the packets whose transmission has begun from the queue.
     #[inline]
     fn settle(&mut self, now: Time) {
         while let Some(first) = self.waiting.front().filter(|first| first.begins <= now) {

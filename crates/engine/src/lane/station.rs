@@ -1,17 +1,19 @@
-//! Stations of a shared half-duplex medium: carrier sense, back-off, gaps, and address resolution.
+//! Stations of a shared half-duplex medium: carrier sense, back-off, interframe gaps, and address
+//! resolution.
 //!
-//! The medium is busy from the moment at which a frame begins until it has arrived at every station, so
-//! that frames never collide. A station that finds the medium busy waits for a random number of slots
-//! and looks again: for one slot at first, and at the n-th attempt in a row for any number from 1 to
-//! 2^n - 2, with n at most 10, as a `CsmaNetDevice` of ns-3 does. A frame that arrives in the nanosecond
-//! of an attempt keeps the medium busy for it: stations that answer a frame begin with a back-off. Of two
-//! attempts in the same nanosecond the one on the lane with the lower number is first.
+//! The medium is busy from the start of a frame until the frame has arrived at every station, so
+//! frames never collide. A station that finds the medium busy waits for a random number of slots
+//! and senses it again: for one slot at first, and at the n-th attempt in a row for 1 to 2^n - 2
+//! slots, with n at most 10, as a `CsmaNetDevice` of ns-3 does. A frame that arrives in the same
+//! nanosecond as an attempt keeps the medium busy for that attempt: stations that answer a frame
+//! begin with a back-off. Of two attempts in the same nanosecond, the one on the lane with the
+//! lower number goes first.
 //!
-//! Frames begin and end at whole nanoseconds, and so does back-off.
+//! Frames and back-off begin and end at whole nanoseconds.
 //!
-//! With address resolution (ARP, RFC 826), a packet for another station waits until its address is
-//! known, beside the queue, and few do: what comes later is dropped. The request and the reply are
-//! frames like others, go before packets that wait in the queue, and are never lost.
+//! With address resolution (ARP, RFC 826), packets for a station with an unknown address wait
+//! beside the queue. Only a few may wait; later ones are dropped. ARP requests and replies are
+//! frames like others, go before packets in the queue, and are never lost.
 
 use super::medium::Medium;
 use super::teller::Teller;
@@ -25,10 +27,10 @@ use crate::route::LaneId;
 use std::collections::BTreeMap;
 use tcplab_units::{Duration, Time};
 
-/// The bytes of a request or a reply for IPv4 over Ethernet (RFC 826).
+/// The size of an ARP request or reply for IPv4 over Ethernet (RFC 826), in bytes.
 const MESSAGE_BYTES: u32 = 28;
 
-/// Back-off grows up to this attempt.
+/// Back-off stops growing at this attempt.
 const MOST_TRIES: u32 = 10;
 
 /// Settings of a station of a shared medium.
@@ -36,8 +38,8 @@ const MOST_TRIES: u32 = 10;
 pub struct StationConfig {
     /// The medium: lanes with the same number share it.
     pub medium: usize,
-    /// The lane on which packets for this station leave the medium. Packets take the lane of the station
-    /// that sends, then this one.
+    /// The lane on which packets for this station leave the medium. A packet takes the lane of the
+    /// sending station, then this one.
     pub receives: LaneId,
     /// Bytes that a frame adds to its packet.
     pub framing: u32,
@@ -45,27 +47,27 @@ pub struct StationConfig {
     pub gap: Duration,
     /// The unit of the back-off.
     pub slot: Duration,
-    /// How it finds the addresses of other stations. Without it, they are known.
+    /// Address resolution. Without it, all addresses are known.
     pub arp: Option<ArpConfig>,
 }
 
-/// How a station finds the addresses of others.
+/// How a station resolves addresses.
 #[derive(Clone, Debug)]
 pub struct ArpConfig {
-    /// How long it waits before it asks.
+    /// Delay before the station sends a request.
     pub wait: Spread,
-    /// How many packets wait for one address.
+    /// How many packets may wait for one address.
     pub pending: usize,
-    /// Whether it learns an address from being asked.
+    /// Whether a station learns the requester's address from a request.
     pub learns: bool,
 }
 
-/// A message of address resolution. Stations are named by the lanes on which they receive.
+/// An ARP message. Stations are named by the lanes on which they receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Who has the address of this station?
+    /// A request for the address of this station.
     Request(LaneId),
-    /// It has: told to this station.
+    /// The reply, to this station.
     Reply(LaneId),
 }
 
@@ -74,7 +76,7 @@ pub(crate) enum Message {
 pub(crate) struct Station<P> {
     config: StationConfig,
     random: Random,
-    /// Attempts that found the medium busy since the last frame.
+    /// Attempts that found the medium busy since the station's last frame.
     tries: u32,
     /// When the gap after the last frame is over.
     ready_at: Time,
@@ -86,15 +88,15 @@ struct Resolver<P> {
     config: ArpConfig,
     random: Random,
     neighbours: BTreeMap<LaneId, Neighbour<P>>,
-    /// Messages to be sent, each with the time before which it is not.
+    /// Messages to be sent, each with its earliest time.
     messages: Vec<(Time, Message)>,
-    /// The message on the medium, and when it arrives.
+    /// The message on the medium, and its arrival time.
     under_way: Option<(Time, Message)>,
 }
 
 #[derive(Clone, Debug)]
 enum Neighbour<P> {
-    /// Its address is not known yet; these packets wait for it.
+    /// The address is not known yet; these packets wait for it.
     Asked(Vec<Queued<P>>),
     Known,
 }
@@ -116,7 +118,7 @@ impl<P> Station<P> {
         }
     }
 
-    /// Where it receives.
+    /// The lane on which the station receives.
     pub fn receives(&self) -> LaneId {
         self.config.receives
     }
@@ -131,27 +133,28 @@ impl<P> Station<P> {
         waiting.sum()
     }
 
-    /// When the message on the medium arrives.
+    /// The arrival time of the message on the medium.
     pub fn message_arrives(&self) -> Option<Time> {
         Some(self.resolver.as_ref()?.under_way?.0)
     }
 
-    /// Whether a message is to be sent, now or later.
+    /// Whether a message is queued, for now or later.
     pub fn has_messages(&self) -> bool {
         self.resolver.as_ref().is_some_and(|resolver| !resolver.messages.is_empty())
     }
 
-    /// When it looks at the medium, if it was to do so at `asks_at` and has more to send from `from` on.
+    /// When the station senses the medium, if it was to do so at `asks_at` and has more to send
+    /// from `from` on.
     pub fn look_from(&self, from: Time, asks_at: Time) -> Time {
         if self.tries > 0 { asks_at } else { asks_at.min(self.ready_at.max(from)) }
     }
 
-    /// When it has a message to send next.
+    /// When the next message may be sent.
     fn next_message(&self) -> Option<Time> {
         self.resolver.as_ref()?.messages.iter().map(|message| message.0).min()
     }
 
-    /// The medium is busy now: when it looks again.
+    /// Backs off from a busy medium. Returns the time of the next attempt.
     fn back_off(&mut self, now: Time) -> Time {
         self.tries += 1;
         let most = (1_u64 << self.tries.min(MOST_TRIES)) - 2;
@@ -161,8 +164,8 @@ impl<P> Station<P> {
 }
 
 impl<P> Resolver<P> {
-    /// A packet for a neighbour whose address is not known waits for it, or is given back if there is no
-    /// room. The first one makes the station ask.
+    /// Holds a packet for a neighbour whose address is unknown, or gives it back if too many wait.
+    /// The first one makes the station send a request.
     fn hold(&mut self, now: Time, neighbour: LaneId, queued: Queued<P>) -> Result<(), Queued<P>> {
         let entry = self.neighbours.entry(neighbour);
         let entry = entry.or_insert_with(|| {
@@ -183,7 +186,7 @@ impl<P> Resolver<P> {
         matches!(self.neighbours.get(&neighbour), Some(Neighbour::Known))
     }
 
-    /// The address of a neighbour is known: the packets that waited for it.
+    /// Records the address of a neighbour and returns the packets that waited for it.
     fn learn(&mut self, neighbour: LaneId) -> Vec<Queued<P>> {
         self.messages.retain(|message| message.1 != Message::Request(neighbour));
         match self.neighbours.insert(neighbour, Neighbour::Known) {
@@ -205,7 +208,8 @@ impl<P: Packet> Lane<P> {
         self.managed.as_mut()?.station.as_deref_mut()
     }
 
-    /// A packet comes to a station: it waits for an address or in the queue, or is dropped.
+    /// Admits a packet to a station: the packet waits for an address or in the queue, or is
+    /// dropped.
     pub(crate) fn enter_station<O: Observer<P>>(
         &mut self,
         now: Time,
@@ -228,7 +232,7 @@ impl<P: Packet> Lane<P> {
         self.look_from_next_message();
     }
 
-    /// The station looks at the medium when it has a message to send.
+    /// Makes the station sense the medium when its next message is due.
     fn look_from_next_message(&mut self) {
         let Some(managed) = &mut self.managed else { return };
         let station = managed.station.as_ref();
@@ -237,7 +241,7 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// A station looks at the medium. Says whether a packet may leave the queue now.
+    /// A station senses the medium. Returns whether a packet may leave the queue now.
     pub(crate) fn contend(&mut self, at: Time, media: &mut [Medium]) -> bool {
         let Some(managed) = &mut self.managed else { return false };
         let Some(station) = &mut managed.station else { return false };
@@ -274,7 +278,7 @@ impl<P: Packet> Lane<P> {
         Sent::At(self.occupy(at, bytes, media))
     }
 
-    /// A station has the medium for a frame: says when the frame arrives.
+    /// Occupies the medium for a frame. Returns the frame's arrival time.
     fn occupy(&mut self, at: Time, bytes: u32, media: &mut [Medium]) -> Time {
         let (rate, delay) = (self.rate, self.delay);
         let Some(station) = self.station() else { return at };
@@ -288,13 +292,14 @@ impl<P: Packet> Lane<P> {
         arrives
     }
 
-    /// When the transmitter of a lane, or of a station, may begin with the next packet.
+    /// When the transmitter of a lane, or of a station, may begin the next packet.
     pub(super) fn ready_at(&self) -> Time {
         let station = self.managed.as_ref().and_then(|managed| managed.station.as_ref());
         station.map_or(self.free_at, |station| station.ready_at)
     }
 
-    /// The message of this station that has arrived at all others, and from whom.
+    /// The message of this station that has arrived at all others, with the station's receiving
+    /// lane.
     pub(crate) fn arrived_message(&mut self, now: Time) -> Option<(LaneId, Message)> {
         let station = self.station()?;
         let under_way = &mut station.resolver.as_mut()?.under_way;
@@ -302,7 +307,7 @@ impl<P: Packet> Lane<P> {
         Some((station.config.receives, message))
     }
 
-    /// A message of another station comes to this one, which it is for.
+    /// Delivers a message of another station to this one, its addressee.
     pub(crate) fn take_message<O: Observer<P>>(
         &mut self,
         now: Time,
@@ -320,14 +325,14 @@ impl<P: Packet> Lane<P> {
         let packets = if learns { resolver.learn(from) } else { Vec::new() };
         self.look_from_next_message();
         for queued in packets {
-            // The queue has not had it before.
+            // The queue has not held this packet before.
             self.accept(now, Queued { entered: now, ..queued }, Departure::default(), teller);
         }
     }
 }
 
 impl Message {
-    /// The station that it is for.
+    /// The addressee of a message.
     pub fn to(self) -> LaneId {
         match self {
             Self::Request(station) | Self::Reply(station) => station,

@@ -1,5 +1,5 @@
-//! The wire of lanes that do more than delay: rates and delays that change, traces, contention, jitter,
-//! losses, damage, copies, reordering. A lane without any of it has no `Wire`.
+//! The wire of lanes with more than a fixed delay: changing rates and delays, traces, channel
+//! contention, jitter, losses, corruption, copies, reordering. Other lanes have no `Wire`.
 //!
 //! `crates/linux/kernel/net/lane.c` has the same rules with the same random numbers.
 
@@ -7,22 +7,22 @@ use crate::loss::{Loss, LossState, share_of_bits};
 use crate::random::Random;
 use tcplab_units::{Duration, Rate, Time};
 
-/// Bytes that a delivery opportunity carries.
+/// The capacity of a delivery opportunity, in bytes.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
-/// Everything that may happen to packets on a lane. By default nothing does.
+/// The impairments of packets on a lane. By default there are none.
 #[derive(Clone, Debug, Default)]
 pub struct WireConfig {
-    /// From when on it has which rate, after the one it begins with. Zero is an outage; the last is
-    /// none.
+    /// Rate changes after the initial rate: from when on, and to which rate. Zero is an outage; the
+    /// last rate is not zero.
     pub rates: Vec<(Time, Rate)>,
-    /// When packets leave, if that does not follow from a rate.
+    /// Delivery opportunities, for lanes that do not transmit at a rate.
     pub trace: Option<Trace>,
-    /// Opportunities and delays of a light load, instead of the trace and the delay.
+    /// Opportunities and delays under light load, instead of the trace and the delay.
     pub light: Option<Light>,
-    /// The channel for which it contends.
+    /// The channel for which the lane contends.
     pub contention: Option<Contention>,
-    /// From when on it has which delay, after the one it begins with.
+    /// Delay changes after the initial delay: from when on, and to which delay.
     pub delays: Vec<(Time, Duration)>,
     /// Random additions to the delay.
     pub jitter: Option<Spread>,
@@ -30,86 +30,85 @@ pub struct WireConfig {
     pub may_overtake: bool,
     /// The share of packets that are held back, and for how long.
     pub reordering: Option<(f64, Duration)>,
-    /// The model of losses, if packets are lost.
+    /// The loss model, if packets are lost.
     pub loss: Option<Loss>,
-    /// The packets that the loss looks at.
+    /// The packets to which the loss model applies.
     pub loss_on: Carried,
-    /// The share of packets that are damaged, and dropped for it.
+    /// The share of packets that are corrupted, and dropped for that reason.
     pub corruption: f64,
-    /// The share of packets that arrive twice.
+    /// The share of packets that are duplicated.
     pub duplication: f64,
 }
 
-/// Delivery opportunities, each for as much as one full packet has (Mahimahi, Netravali et al. 2015).
+/// Delivery opportunities, each for one full packet (Mahimahi, Netravali et al. 2015).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// The milliseconds that have some, ascending, and how many.
+    /// The milliseconds that have opportunities, ascending, with their number.
     pub opportunities: Vec<(u64, u64)>,
-    /// After how many milliseconds they begin again.
+    /// The period after which the trace repeats, in milliseconds.
     pub period_ms: u64,
 }
 
-/// Delays and opportunities of a light load (CellReplay, Sentosa et al. 2025).
+/// Delays and opportunities under light load (CellReplay, Sentosa et al. 2025).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Light {
-    /// Trains by the time after the start; the last one ends the recording, which then
-    /// begins again.
+    /// Trains by their time after the start. The last one ends the recording, which then repeats.
     pub trains: Vec<Train>,
     /// A packet begins a train when nothing has left for longer than this.
     pub after: Duration,
 }
 
-/// Delay and opportunities of a few packets that were sent one after the other.
+/// Delay and opportunities of a few packets that were sent back to back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Train {
-    /// When it was recorded.
+    /// When the train was recorded.
     pub at: Duration,
-    /// How long its packets travelled.
+    /// The one-way delay of the train's packets.
     pub delay: Duration,
-    /// The milliseconds of its delivery opportunities after the first packet, in order.
+    /// The milliseconds of the train's delivery opportunities after its first packet, in order.
     pub opportunities: Vec<u64>,
 }
 
-/// A channel that is won before packets are sent.
+/// A channel that must be won before packets are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contention {
-    /// How long that takes.
+    /// The time that channel access takes.
     pub access: Spread,
-    /// How many packets are sent at the most before it must be won again.
+    /// The most packets sent before the channel must be won again.
     pub aggregate: u64,
 }
 
-/// A distribution of times: cells of equal probability, times within a cell evenly spread.
+/// A distribution of times: cells of equal probability, uniform within each cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread(pub Vec<(Duration, Duration)>);
 
-/// Packets by what they carry.
+/// Classes of packets by payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carried {
     /// Packets with data.
     Data,
     /// Packets without data.
     Acks,
-    /// All.
+    /// All packets.
     #[default]
     Both,
 }
 
-/// The fate of a packet that has been transmitted.
+/// The fate of a transmitted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The packet arrives then.
     Arrives(Time),
-    /// Both the packet and a copy of it arrive, the packet then.
+    /// Both the packet, which arrives then, and a copy of it arrive.
     ArrivesTwice(Time),
     /// The wire lost it.
     Lost,
-    /// The packet is damaged.
+    /// The packet is corrupted.
     Corrupted,
 }
 
 impl Spread {
-    /// Any time up to this one.
+    /// Uniform from zero to `most`.
     pub fn up_to(most: Duration) -> Self {
         Self(vec![(Duration::ZERO, most)])
     }
@@ -133,7 +132,8 @@ pub(crate) struct Wire {
     delays: Changes<Duration>,
     jitter: Option<(Spread, Random)>,
     may_overtake: bool,
-    /// When the last packet arrives that was not held back: others keep their order.
+    /// The arrival time of the last packet that was not held back; later packets keep their order
+    /// after it.
     last_arrival: Time,
     reordering: Option<(Chance, Duration)>,
     loss: Option<(LossState, Carried)>,
@@ -142,18 +142,18 @@ pub(crate) struct Wire {
     latest: Latest,
 }
 
-/// The packet whose transmission began last, with all that its arrival is made of: a change of the lane
-/// finds it in transmission ([`Wire::decide_again`]).
+/// The packet whose transmission began last, with everything that its arrival time is made of. A
+/// change of the lane finds this packet in transmission ([`Wire::decide_again`]).
 #[derive(Clone, Copy, Debug)]
 struct Latest {
     begins: Time,
     bytes: u32,
     jitter: Duration,
-    /// By how much it was held back, if it was.
+    /// By how much the packet was held back, if it was.
     held: Option<Duration>,
-    /// When the one before it arrives that was not held back.
+    /// The arrival time of the previous packet that was not held back.
     before: Time,
-    /// When it arrives, if it does, and how often.
+    /// When the packet arrives, if it does, and how often.
     arrives: Option<Time>,
     times: usize,
 }
@@ -170,12 +170,12 @@ impl Latest {
     };
 }
 
-/// A packet that arrives at another time than was decided before.
+/// A packet whose arrival time has changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PutOff {
     pub was: Time,
     pub is: Time,
-    /// So often.
+    /// How many copies of the packet arrive.
     pub times: usize,
 }
 
@@ -186,7 +186,7 @@ struct Changes<T> {
     next: usize,
 }
 
-/// Something that happens by chance.
+/// A random event.
 #[derive(Clone, Debug)]
 struct Chance {
     below: u128,
@@ -197,7 +197,7 @@ struct Chance {
 struct Channel {
     contention: Contention,
     random: Random,
-    /// Packets since it was won.
+    /// Packets sent since the channel was won.
     sent: u64,
 }
 
@@ -205,10 +205,10 @@ struct Channel {
 struct Opportunities {
     trace: Trace,
     round: u64,
-    /// The next opportunities, and how many of them are used.
+    /// The next millisecond with opportunities, and how many of these are used.
     next: usize,
     used: u64,
-    /// Bytes that the opportunity used last can still carry.
+    /// Bytes left in the opportunity used last.
     left: u32,
 }
 
@@ -216,12 +216,12 @@ struct Opportunities {
 #[derive(Clone, Debug)]
 struct LightLoad {
     light: Light,
-    /// The number of the train that packets follow, and when it began.
+    /// The number of the current train, and when it began.
     train: usize,
     began: Time,
     /// The train's next opportunity; past the last one, packets follow the trace.
     next: usize,
-    /// Bytes that the opportunity used last can still carry.
+    /// Bytes left in the opportunity used last.
     left: u32,
     /// Whether the last packet followed the trace.
     is_heavy: bool,
@@ -230,7 +230,7 @@ struct LightLoad {
 }
 
 impl Wire {
-    /// Nothing, for a lane where nothing of it happens. `random` gives a generator of a name.
+    /// `None` for a lane without impairments. `random` makes the generator for a name.
     pub fn new(config: WireConfig, random: impl Fn(&str) -> Random) -> Option<Self> {
         let chance = |share: f64, name| {
             (share > 0.0).then(|| Chance { below: share_of_bits(share), random: random(name) })
@@ -273,9 +273,9 @@ impl Wire {
         wire.does_anything().then_some(wire)
     }
 
-    /// One on which nothing happens, for a lane that had none until its rate or delay changes. A packet of
-    /// so many bytes is in transmission since `begins` and arrives then, if one is; others arrive until
-    /// `before`.
+    /// A wire without impairments, for a lane that had none until its rate or delay changes. If a
+    /// packet of so many bytes is in transmission, it has been since `begins` and arrives then;
+    /// other packets arrive until `before`.
     pub fn bare(
         may_overtake: bool,
         (begins, bytes, arrives): (Time, u32, Option<Time>),
@@ -298,9 +298,9 @@ impl Wire {
         }
     }
 
-    /// From `at` on the lane has this rate and this delay, as if they were steps of its changes: the packet
-    /// in transmission, which would have left at `left`, goes on at the new rate. Gives when it leaves now,
-    /// and when it arrives, if it does.
+    /// Gives the lane this rate and this delay from `at` on, as if they were steps of its changes.
+    /// The packet in transmission, which would have left at `left`, continues at the new rate.
+    /// Returns its new departure time, and its new arrival, if it arrives.
     pub fn decide_again(
         &mut self,
         (at, left): (Time, Time),
@@ -339,21 +339,21 @@ impl Wire {
             || self.duplication.is_some()
     }
 
-    /// Whether packets may arrive in another order than they leave, or more than once.
+    /// Whether packets may be reordered or duplicated.
     pub fn is_disorderly(&self) -> bool {
         let changes = !self.delays.steps.is_empty() || self.light.is_some();
         self.is_disorderly_if(changes)
     }
 
-    /// The same if the delay changes, or does not.
+    /// The same, given whether the delay changes.
     pub fn is_disorderly_if(&self, changes: bool) -> bool {
         let varies = self.jitter.is_some() || changes;
         self.reordering.is_some() || self.duplication.is_some() || (self.may_overtake && varies)
     }
 
-    /// When a packet that has the transmitter from `begins` on has left; `has_waited`: it did so for the
-    /// one before. `rate` and `delay` are the lane's, and `size` the one transmitted last with its time
-    /// at that rate.
+    /// When a packet that holds the transmitter from `begins` on has left. `has_waited`: the packet
+    /// waited for the one before. `rate` and `delay` are the lane's; `size` is the last packet size
+    /// with its transmission time at that rate.
     pub fn leaves(
         &mut self,
         (begins, has_waited): (Time, bool),
@@ -362,7 +362,8 @@ impl Wire {
     ) -> Time {
         let mut free_at = begins;
         if let Some(channel) = &mut self.channel {
-            // A station that has won the channel sends what follows without a gap, up to the limit.
+            // A station that has won the channel sends following packets without a gap, up to the
+            // limit.
             if !has_waited || channel.sent >= channel.contention.aggregate {
                 free_at += channel.contention.access.draw(&mut channel.random);
                 channel.sent = 0;
@@ -440,7 +441,7 @@ impl<T: Copy> Changes<T> {
 }
 
 impl Changes<Rate> {
-    /// When so many bytes have been transmitted.
+    /// When the transmission of so many bytes ends.
     fn transmit(
         &mut self,
         mut begins: Time,
@@ -479,8 +480,8 @@ impl Changes<Rate> {
 
 impl Opportunities {
     /// When the last byte of a packet leaves. Small packets share an opportunity, a large one takes
-    /// several. One at which nothing waits is gone; `has_waited`: this packet
-    /// did so for the one before.
+    /// several. An opportunity at which nothing waits is wasted; `has_waited`: this packet waited
+    /// for the one before.
     fn carry(&mut self, begins: Time, mut bytes: u32, has_waited: bool) -> Time {
         let Trace { opportunities, period_ms } = &self.trace;
         let after = |ms: u64| Time::ZERO + Duration::from_millis(ms);
@@ -518,7 +519,7 @@ impl Opportunities {
 }
 
 impl LightLoad {
-    /// When a packet leaves, and in `delay` how long it travels then.
+    /// When a packet leaves; `delay` becomes its propagation delay.
     fn carry(
         &mut self,
         (begins, has_waited): (Time, bool),
@@ -530,7 +531,7 @@ impl LightLoad {
             *delay = self.begin(begins);
         }
         let left = self.follow((begins, has_waited), bytes).unwrap_or_else(|| {
-            // The trace has the times at the other end. What left before did so by the train, and no
+            // The trace has the times at the far end. Earlier packets left by the train, and no
             // packet has waited for an opportunity of the trace.
             let there = begins + *delay;
             let left = heavy.carry(there, bytes, has_waited && self.is_heavy);
@@ -541,7 +542,7 @@ impl LightLoad {
         left
     }
 
-    /// A train begins: gives the delay of its packets, between those of two recorded ones.
+    /// Begins a train. Returns the delay of its packets, interpolated between two recorded trains.
     fn begin(&mut self, now: Time) -> Duration {
         let trains = &self.light.trains;
         let period = trains[trains.len() - 1].at;
@@ -552,13 +553,13 @@ impl LightLoad {
         (self.next, self.left, self.is_heavy) = (0, 0, false);
         let (one, other) = (&trains[self.train], &trains[self.train + 1]);
         let (whole, part) = ((other.at - one.at).as_micros(), (into - one.at).as_micros());
-        // In whole microseconds, so that products have 64 bits.
+        // In whole microseconds, so that products fit 64 bits.
         let sum = one.delay.as_micros() * (whole - part) + other.delay.as_micros() * part;
         Duration::from_micros(sum / whole.max(1))
     }
 
-    /// When a packet leaves by an opportunity of the train, if one is left: the first whose time has
-    /// not passed. Small packets share it; what does not fit takes the next one.
+    /// When a packet leaves by an opportunity of the train, if one is left: the first whose time
+    /// has not passed. Small packets share an opportunity; bytes that do not fit take the next one.
     fn follow(&mut self, (begins, has_waited): (Time, bool), mut bytes: u32) -> Option<Time> {
         if self.is_heavy {
             return None;

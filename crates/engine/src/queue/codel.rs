@@ -1,50 +1,51 @@
-//! Controlled Delay (RFC 8289), in the integers of Linux (`codel_impl.h`): a clock of 1024 ns, and the
-//! reciprocal of the square root in 16 bits, improved by one step of Newton's method at a time.
+//! Controlled Delay (RFC 8289), in the integer arithmetic of Linux (`codel_impl.h`): a clock of
+//! 1024 ns, and a 16-bit reciprocal square root, improved by one step of Newton's method at a time.
 
 use super::{Drops, Fifo, Next, Queue, Queued};
 use crate::observer::Reason;
 use crate::packet::Packet;
 use tcplab_units::{Duration, Time};
 
-/// Bits that the reciprocal of the square root lacks to 32.
+/// The bits that the reciprocal square root lacks to 32.
 const SHIFT: u32 = 16;
 
-/// What `CoDel` is told.
+/// The configuration of `CoDel`.
 #[derive(Clone, Debug)]
 pub struct CoDelConfig {
-    /// The waiting time that is acceptable.
+    /// The target sojourn time.
     pub target: Duration,
-    /// How long it may be exceeded.
+    /// The interval for which the target may be exceeded.
     pub interval: Duration,
-    /// With no more than this left in the queue, nothing is signalled: the largest packet, in bytes.
+    /// The largest packet, in bytes. Nothing is signalled while the backlog is no larger.
     pub mtu: u64,
-    /// Packets that can be are marked, not dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 
-/// Where `CoDel` takes packets from.
+/// The queue that `CoDel` manages.
 pub(crate) trait Source<P> {
-    /// Takes the first.
+    /// Takes the first packet.
     fn pop(&mut self) -> Option<Queued<P>>;
 
-    /// Bytes that wait at the link, in other queues too.
+    /// The backlog of the link in bytes, including other queues.
     fn backlog(&self) -> u64;
 }
 
-/// The running state of `CoDel`. Times are in units of 1024 ns.
+/// The state of `CoDel`. Times are in units of 1024 ns.
 #[derive(Clone, Debug)]
 pub(crate) struct CoDel {
     target: u64,
     interval: u64,
     mtu: u64,
     ecn: bool,
-    /// When packets will have waited too long for too long; none while they do not.
+    /// When the sojourn time will have exceeded the target for an interval; `None` while it is
+    /// below.
     first_above: Option<u64>,
     is_dropping: bool,
-    /// The state was entered before.
+    /// Whether the dropping state was entered before.
     has_dropped: bool,
     drop_next: u64,
-    /// Signals since the state was entered, and what they were then.
+    /// Signals since the dropping state was entered, and the count at that moment.
     count: u64,
     last_count: u64,
     /// 2^16 / sqrt(count).
@@ -60,8 +61,8 @@ fn units(time: Duration) -> u64 {
 }
 
 impl CoDel {
-    /// So many packets have been dropped for want of room: signals come as fast as if they were of
-    /// `CoDel` (RFC 8290 §4.1.2).
+    /// Counts packets dropped at a full queue, so that signals are as frequent as if `CoDel` had
+    /// dropped them (RFC 8290 §4.1.2).
     pub fn count_drops(&mut self, packets: u64) {
         self.count += packets;
     }
@@ -82,7 +83,7 @@ impl CoDel {
         }
     }
 
-    /// The packet to be transmitted from now on, if any is left (RFC 8289 §5.6).
+    /// The packet to transmit now, if the queue is not empty (RFC 8289 §5.6).
     pub fn next<P: Packet>(
         &mut self,
         now: Time,
@@ -126,12 +127,12 @@ impl CoDel {
         next
     }
 
-    /// Marks a packet, if that is wanted and it can be.
+    /// Marks a packet, if ECN is on and the packet is ECN-capable.
     fn mark<P: Packet>(&self, queued: &mut Option<Queued<P>>) -> bool {
         self.ecn && queued.as_mut().is_some_and(|queued| queued.packet.mark())
     }
 
-    /// The first packet, and whether packets have waited too long for too long (§5.5).
+    /// The first packet, and whether the target has been exceeded for an interval (§5.5).
     #[inline]
     fn take<P: Packet>(
         &mut self,
@@ -151,8 +152,8 @@ impl CoDel {
         (Some(first), now > until)
     }
 
-    /// Signals begin. Soon after the last time they go on at nearly the rate that was needed then
-    /// (§5.6).
+    /// Enters the dropping state. Soon after the last time, signals resume at nearly the rate that
+    /// was needed then (§5.6).
     fn begin(&mut self, now: u64) {
         self.is_dropping = true;
         let grown = self.count - self.last_count;
@@ -169,10 +170,10 @@ impl CoDel {
         self.drop_next = self.after(now);
     }
 
-    /// The control law: the next signal comes an interval over the square root of their number later
+    /// The control law: the next signal follows an interval over the square root of the count later
     /// (§5.3).
     fn after(&self, time: u64) -> u64 {
-        // An interval of more than 73 minutes takes more than 64 bits in between.
+        // For an interval of more than 73 minutes the product exceeds 64 bits.
         let scaled = u128::from(self.interval) * u128::from(u64::from(self.reciprocal) << SHIFT);
         time + (scaled >> 32) as u64
     }
@@ -185,7 +186,7 @@ impl CoDel {
     }
 }
 
-/// A queue with `CoDel` behind it.
+/// A queue under `CoDel`.
 #[derive(Clone, Debug)]
 pub(crate) struct CoDelQueue<P> {
     codel: CoDel,
@@ -235,12 +236,13 @@ mod tests {
         let (target, interval) = (Duration::from_millis(5), Duration::from_secs(10 * 86_400));
         let mut codel = CoDel::new(&CoDelConfig { target, interval, mtu: MTU, ecn: false });
         codel.begin(0);
-        // With one signal so far the next comes after a whole interval, less what 16 bits leave out.
+        // With a count of one, the next signal follows a whole interval later, less the rounding of
+        // 16 bits.
         let ticks = interval.as_picos() / 1_024_000;
         assert!((ticks - ticks / 65_536 - 1..=ticks).contains(&codel.drop_next));
     }
 
-    /// Takes a packet every millisecond from a queue in which all have waited for `wait`; the times in
+    /// Dequeues a packet every millisecond, each after a sojourn time of `wait`. Returns the
     /// milliseconds of signals.
     fn signals(codel: &mut CoDel, wait: u64, millis: u64, ect: bool) -> Vec<u64> {
         let mut signals = Vec::new();
@@ -263,8 +265,8 @@ mod tests {
 
     #[test]
     fn signals_come_faster_by_the_square_root_of_their_number() {
-        // RFC 8289 §3.3, §5.3: the first when an interval of 100 ms has passed, the others after
-        // 100 / sqrt(n) ms. Newton's steps x (3 - n x^2) / 2 from x = 1 make that 100, 50 (for 70.7),
+        // RFC 8289 §3.3, §5.3: the first signal after an interval of 100 ms, the others after 100 /
+        // sqrt(n) ms. Newton's steps x (3 - n x^2) / 2 from x = 1 make that 100, 50 (for 70.7),
         // 56.3 (57.7), 48.8 (50), 44.2 (44.7), 40.4 (40.8). Packets leave each millisecond.
         for (ecn, ect) in [(false, false), (false, true), (true, false), (true, true)] {
             let seen = signals(&mut codel(ecn), 10, 450, ect);
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn short_waits_and_short_queues_are_never_signalled() {
         assert!(signals(&mut codel(false), 4, 1000, false).is_empty());
-        // §5.5: no more than a packet is left behind it.
+        // §5.5: no more than one packet is left in the queue.
         let (mut codel, mut waiting) = (codel(false), Fifo::new(QueueLimit::Packets(100)));
         let mut drops = Vec::new();
         for millis in 0..1000 {
@@ -302,7 +304,7 @@ mod tests {
             codel.improve();
             let exact = 65_536.0 / libm::sqrt(f64::from(count));
             let off = f64::from(codel.reciprocal) / exact - 1.0;
-            // One step is from 1 to 0.5 for 0.707, the next to 0.5625 for 0.5774.
+            // The first step goes from 1 to 0.5 for 0.707, the next to 0.5625 for 0.5774.
             let most = if count == 2 { 0.30 } else { 0.03 };
             assert!(off.abs() < most, "{count}: {off}");
         }

@@ -1,25 +1,26 @@
 //! `DualPI2`, the dual-queue coupled AQM of L4S (RFC 9332, appendix A): one queue for packets with
 //! ECT(1) or CE, and one for all others, under one base probability p.
 //!
-//! A PI controller sets p by the waiting time of the older of the two first packets. Classic
-//! packets are dropped or marked with the probability p^2, L4S packets marked with k p, or because
-//! they have waited for long themselves, whichever is more likely. The rate of a Reno flow goes as
-//! the square root of its loss probability and that of a scalable one as the inverse of its, so
-//! flows of both kinds with equal round trips are about as fast with k = 2 (§2.1).
+//! A PI controller sets p by the sojourn time of the older of the two head packets. Classic packets
+//! are dropped or marked with probability p^2. L4S packets are marked with probability k p or by
+//! their own sojourn time, whichever probability is larger. The rate of a Reno flow is inversely
+//! proportional to the square root of its loss probability, and that of a scalable flow to its
+//! marking probability, so flows of both kinds with equal round trips get similar rates with k = 2
+//! (§2.1).
 //!
-//! The rest is as in `sch_dualpi2` of Linux 6.17, by its source and not by runs of it: the delay is
-//! the longer one of both queues (`calculate_probability`), draws are random, nothing is signalled
-//! for p while less than two full packets wait (`must_drop`), and weighted round robin counts bytes
-//! as credit (`dequeue_packet`). What differs:
+//! Other details follow `sch_dualpi2` of Linux 6.17, by its source and not by runs of it: the delay
+//! is the longer one of both queues (`calculate_probability`), draws are random, nothing is
+//! signalled for p while less than two full packets wait (`must_drop`), and weighted round robin
+//! counts bytes as credit (`dequeue_packet`). Differences from Linux:
 //!
-//! - p has 56 bits, there 32, and k may be a fraction. By default the gains are 0.16 and 3.2, there
-//!   41/256 and 819/256.
-//! - No packet is marked for its waiting time unless another one waits behind it: `Th_len` of §A.1.
-//!   Linux has no such limit by default, and with one counts what a packet finds as it comes
+//! - p has 56 bits, in Linux 32, and k may be a fraction. The default gains are 0.16 and 3.2, in
+//!   Linux 41/256 and 819/256.
+//! - No packet is marked for its sojourn time unless another one waits behind it: `Th_len` of §A.1.
+//!   Linux has no such limit by default, and its optional one counts the packets found on arrival
 //!   (`min_qlen_step`).
-//! - The ramp and the time-shifted FIFO are the RFC's alone. Linux can also count packets in place
-//!   of the waiting time, drop as packets come, limit memory, and send other packets to the L4S
-//!   queue by filters.
+//! - The ramp and the time-shifted FIFO are only in the RFC. Linux can also count packets in place
+//!   of the sojourn time, drop on enqueue, limit memory, and direct other packets to the L4S queue
+//!   by filters.
 
 use super::{Drops, Fifo, Next, Queue, QueueLimit, Queued};
 use crate::observer::Reason;
@@ -30,29 +31,29 @@ use tcplab_units::{Duration, Time};
 /// A probability of one.
 const ONE: i128 = 1 << 56;
 
-/// Weights of the scheduler add up to this.
+/// The sum of the scheduler's weights.
 const WHOLE: i64 = 100;
 
-/// What `DualPI2` is told.
+/// The configuration of `DualPI2`.
 #[derive(Clone, Copy, Debug)]
 pub struct DualPi2Config {
-    /// The waiting time to aim for.
+    /// The target sojourn time.
     pub target: Duration,
-    /// How often the base probability is set anew.
+    /// The update interval of the base probability.
     pub update: Duration,
-    /// The weight of how far the waiting time is from its target, in hertz.
+    /// The integral gain, for the distance of the sojourn time from its target, in hertz.
     pub alpha: f64,
-    /// The weight of how far the waiting time has moved, in hertz.
+    /// The proportional gain, for the change of the sojourn time, in hertz.
     pub beta: f64,
     /// The coupling factor.
     pub coupling: f64,
-    /// The waiting time from which L4S packets are marked.
+    /// The sojourn time from which L4S packets are marked.
     pub threshold: Duration,
-    /// Over how much more of it the probability climbs to one.
+    /// The range above the threshold over which the marking probability rises to one.
     pub ramp: Duration,
-    /// Packets that must wait behind one that is marked for its waiting time.
+    /// Packets that must wait behind a packet marked for its sojourn time.
     pub behind: u64,
-    /// Which queue is served.
+    /// The scheduler between the two queues.
     pub scheduler: DualScheduler,
     /// Whether an overload leads to drops.
     pub drop_on_overload: bool,
@@ -60,33 +61,33 @@ pub struct DualPi2Config {
     pub frame: u64,
 }
 
-/// Which of two queues is served.
+/// The scheduler between the two queues.
 #[derive(Clone, Copy, Debug)]
 pub enum DualScheduler {
-    /// The L4S queue, but for this percentage of the bytes while both wait.
+    /// The L4S queue, except for this percentage of the bytes while both queues are backlogged.
     Weighted(u8),
-    /// The packet that came first, where L4S packets came so much earlier.
+    /// The packet that came first, with L4S packets counted as this much older.
     Shifted(Duration),
 }
 
-/// The PI controller: all that is known of the base probability (RFC 9332 §A.1, `dualpi2_update`).
+/// The PI controller and its base probability (RFC 9332 §A.1, `dualpi2_update`).
 #[derive(Clone, Debug)]
 struct Controller {
-    /// Weights, in probability for each nanosecond.
+    /// Gains, in probability for each nanosecond.
     alpha: i128,
     beta: i128,
     /// In nanoseconds.
     target: i128,
     most: i128,
     probability: i128,
-    /// The waiting time at the last update, in nanoseconds.
+    /// The sojourn time at the last update, in nanoseconds.
     before: i128,
 }
 
 impl Controller {
     fn new(config: &DualPi2Config) -> Self {
         let weight = |hertz: f64| libm::round(hertz * ONE as f64 / 1e9) as i128;
-        // Without drops, all L4S packets are marked at the most, and classic ones in accordance.
+        // Without drops, p is capped where all L4S packets are marked.
         let most = if config.drop_on_overload { ONE } else { scaled(ONE, 1.0 / config.coupling) };
         Self {
             alpha: weight(config.alpha),
@@ -98,7 +99,7 @@ impl Controller {
         }
     }
 
-    /// The first packet has waited for so long.
+    /// An update with this sojourn time of the head packet.
     fn update(&mut self, waited: Duration) {
         let waited = nanos(waited);
         let far = self.alpha * (waited - self.target);
@@ -107,7 +108,7 @@ impl Controller {
         self.probability = (self.probability + far + moved).clamp(0, self.most);
     }
 
-    /// So many updates while nothing waits.
+    /// So many updates while both queues are empty.
     fn rest(&mut self, updates: u64) {
         if updates > 0 {
             self.update(Duration::ZERO);
@@ -133,9 +134,10 @@ pub(crate) struct DualPi2<P> {
     l4s: Fifo<P>,
     classic: Fifo<P>,
     controller: Controller,
-    /// When the probability is set anew.
+    /// When the probability is updated next.
     updates_at: Time,
-    /// What the classic queue has had beyond its share while both waited, in bytes times [`WHOLE`].
+    /// What the classic queue has sent beyond its share while both were backlogged, in bytes times
+    /// [`WHOLE`].
     credit: i64,
     random: Random,
 }
@@ -155,7 +157,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// The L4S queue is ahead at first, by as much as a full packet is worth.
+    /// The L4S queue starts ahead by the worth of a full packet.
     fn first_credit(config: &DualPi2Config) -> i64 {
         match config.scheduler {
             DualScheduler::Weighted(classic) => {
@@ -165,14 +167,15 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// Sets the probability anew as often as that was due until now. What comes in the nanosecond of an
-    /// update comes after it, what leaves has left before.
+    /// Updates the probability as often as was due until now. In the nanosecond of an update, a
+    /// packet that comes does so after it, and one that leaves has left before.
     fn catch_up(&mut self, now: Time, comes: bool) {
         while self.updates_at < now || (comes && self.updates_at == now) {
             let at = self.updates_at;
             let firsts = [self.l4s.first(), self.classic.first()];
             let Some(came) = firsts.into_iter().flatten().map(|first| first.entered).min() else {
-                // Nothing has waited since this update, and so for all that were due.
+                // The queues have been empty since this update, and thus at all updates that were
+                // due.
                 let due = now.since(at).as_picos();
                 let period = self.config.update.as_picos();
                 let updates = due / period + u64::from(comes || !due.is_multiple_of(period));
@@ -185,7 +188,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// Whether the L4S queue is served next, if anything waits.
+    /// Whether the L4S queue is served next, if any packet waits.
     fn serves_l4s(&self) -> Option<bool> {
         match (self.l4s.first(), self.classic.first(), self.config.scheduler) {
             (None, None, _) => None,
@@ -197,8 +200,8 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// A packet of the L4S queue or the other one has been sent. While only one of them waits, no queue
-    /// has anything at the other's expense.
+    /// Charges a packet sent from the L4S queue or from the classic one. While only one of them is
+    /// backlogged, neither is served at the other's expense.
     fn charge(&mut self, is_l4s: bool, bytes: u32) {
         let DualScheduler::Weighted(classic) = self.config.scheduler else { return };
         let (classic, bytes) = (i64::from(classic), i64::from(bytes));
@@ -213,7 +216,7 @@ impl<P: Packet> DualPi2<P> {
         probability > 0 && i128::from(self.random.bits() >> 8) < probability
     }
 
-    /// With which probability an L4S packet is marked for its own waiting time (§A.1, `laqm`).
+    /// The probability that an L4S packet is marked for its own sojourn time (§A.1, `laqm`).
     fn native(&self, waited: Duration) -> i128 {
         if waited < self.config.threshold || self.l4s.waiting().0 < self.config.behind {
             return 0;
@@ -225,12 +228,12 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// Decides on a packet that leaves its queue: whether it passes, maybe with a mark (§A.2).
+    /// Decides whether a packet that leaves its queue passes, possibly with a mark (§A.2).
     fn passes(&mut self, now: Time, is_l4s: bool, queued: &mut Queued<P>) -> bool {
         let is_short = self.waiting().1 < 2 * self.config.frame;
         let base = if is_short { 0 } else { self.controller.probability };
         let coupled = scaled(base, self.config.coupling);
-        // Marks can say no more: drops are for all alike (§4.2.3).
+        // Marking is saturated: drops apply to all packets alike (§4.2.3).
         let is_overload = coupled >= ONE && self.config.drop_on_overload;
         if !is_l4s {
             let is_signalled = self.rolls(base) && self.rolls(base);
@@ -342,8 +345,9 @@ mod tests {
         let mut queue = queue(&config());
         enter(&mut queue, CLASSIC, at(6)).unwrap();
         enter(&mut queue, L4S, at(12)).unwrap();
-        // §A.1: p += alpha (waited - target) + beta (waited - waited before). At 16 ms the first has
-        // waited for 10 ms: 0.16 * -0.005 + 3.2 * 0.01; at 32 ms for 26: 0.16 * 0.011 + 3.2 * 0.016.
+        // §A.1: p += alpha (sojourn - target) + beta (sojourn - sojourn before). At 16 ms the head
+        // packet has waited for 10 ms: 0.16 * -0.005 + 3.2 * 0.01; at 32 ms for 26: 0.16 * 0.011 +
+        // 3.2 * 0.016.
         queue.catch_up(at(16), true);
         assert!((probability(&queue) - 0.0312).abs() < 1e-9);
         queue.catch_up(at(32), false);
@@ -359,7 +363,8 @@ mod tests {
         one.controller.before = 20_000_000;
         let mut other = queue(&config());
         other.controller = one.controller.clone();
-        // By 3.2 * 0.02 at first, and by 0.16 * 0.015 each time: 0.0336 is left, 14 more updates' worth.
+        // Down by 3.2 * 0.02 at first, and by 0.16 * 0.015 each time: 0.0336 is left, worth 14 more
+        // updates.
         for millis in (16..=160).step_by(16) {
             one.catch_up(at(millis), true);
         }
@@ -370,8 +375,8 @@ mod tests {
         assert_eq!((probability(&other), other.updates_at), (0.0, at(1_000_016)));
     }
 
-    /// The shares of packets of a flow that are marked and dropped at this base probability, of 100,000
-    /// that have not waited.
+    /// The shares of a flow's packets that are marked and dropped at this base probability, over
+    /// 100,000 packets that have not waited.
     fn signalled(flow: u64, base: f64, config: &DualPi2Config) -> (f64, f64) {
         let mut queue = DualPi2::new(config, QueueLimit::Packets(u64::MAX), Random::new(1, "test"));
         queue.controller.probability = scaled(ONE, base);
@@ -402,8 +407,8 @@ mod tests {
 
     #[test]
     fn from_an_overload_on_both_kinds_are_dropped_alike() {
-        // §4.2.3: with k p = 1 all L4S packets are marked, and a quarter of all is dropped. Five
-        // standard deviations are 0.007.
+        // §4.2.3: with k p = 1 all L4S packets are marked, and a quarter of all packets is dropped.
+        // Five standard deviations are 0.007.
         for flow in [L4S, CLASSIC, CLASSIC_ECN] {
             let (marked, dropped) = signalled(flow, 0.5, &config());
             assert!((dropped - 0.25).abs() < 0.007, "{flow}: {dropped}");
@@ -427,7 +432,8 @@ mod tests {
             enter(&mut queue, L4S, at(0)).unwrap();
         }
         let left: Vec<u64> = (0..100).filter_map(|_| Some(leave(&mut queue, at(0))?.0)).collect();
-        // The credit of 1514 * -80 is 80.7 packets' worth of a tenth: 9 of 1500 * 10 pass first.
+        // The credit of 1514 * -80 is worth 80.7 packets at a tenth: 9 packets of 1500 * 10 pass
+        // first.
         assert_eq!(left.iter().position(|&flow| flow == CLASSIC), Some(9));
         let classic = left.iter().skip(9).filter(|&&flow| flow == CLASSIC).count();
         assert!((9..=10).contains(&classic), "{classic}");
@@ -454,7 +460,8 @@ mod tests {
         assert_eq!(leave(&mut queue, just_before), Some((L4S, false)));
         assert_eq!(leave(&mut queue, at(1)), Some((L4S, true)));
         assert_eq!(leave(&mut queue, at(9)), Some((L4S, false)));
-        // §A.1: with 0.8 and 0.4 ms, half of those are marked that have waited for 1 ms.
+        // §A.1: with a threshold of 0.8 ms and a ramp of 0.4 ms, half of the packets with a sojourn
+        // time of 1 ms are marked.
         let [threshold, ramp] = [800, 400].map(Duration::from_micros);
         let queue =
             DualPi2 { config: DualPi2Config { threshold, ramp, behind: 0, ..config() }, ..queue };

@@ -1,4 +1,4 @@
-//! Packets in the order in which they came, as far as there is room: what most disciplines are made of.
+//! A first-in, first-out queue with a limit, of which most disciplines are made.
 
 use super::codel::Source;
 use super::{Drops, Next, Queue, QueueLimit, Queued};
@@ -19,7 +19,7 @@ impl<P: Packet> Fifo<P> {
         Self { queue: VecDeque::new(), bytes: 0, limit }
     }
 
-    /// Takes a packet, if there is room.
+    /// Appends a packet, unless the queue is full.
     pub fn push(&mut self, queued: Queued<P>) -> Result<(), Reason> {
         if !self.has_room(queued.bytes()) {
             return Err(Reason::Full);
@@ -49,7 +49,7 @@ impl<P: Packet> Fifo<P> {
         self.bytes
     }
 
-    /// Packets and bytes.
+    /// Packets and bytes in the queue.
     pub fn waiting(&self) -> (u64, u64) {
         (self.queue.len() as u64, self.bytes)
     }
@@ -65,7 +65,7 @@ impl<P: Packet> Source<P> for Fifo<P> {
     }
 }
 
-/// A queue that drops what has no room, and nothing else.
+/// A queue that drops packets only when it is full.
 #[derive(Clone, Debug)]
 pub(crate) struct DropTail<P>(Fifo<P>);
 
@@ -74,7 +74,7 @@ impl<P: Packet> DropTail<P> {
         Self(Fifo::new(limit))
     }
 
-    /// One in which these packets wait.
+    /// A queue that holds these packets.
     pub fn holding(limit: QueueLimit, packets: impl Iterator<Item = Queued<P>>) -> Self {
         let queue: VecDeque<_> = packets.collect();
         let bytes = queue.iter().map(|queued| u64::from(queued.bytes())).sum();
@@ -106,7 +106,7 @@ impl<P: Packet> Queue<P> for DropTail<P> {
     }
 }
 
-/// A queue that drops its oldest packets for one that has no room.
+/// A queue that drops its oldest packets to make room for a new one.
 #[derive(Clone, Debug)]
 pub(crate) struct DropHead<P>(Fifo<P>);
 
@@ -146,7 +146,7 @@ mod tests {
     use crate::queue::tests::{Parcel, of_flow};
     use crate::route::Flow;
 
-    /// Puts five packets into a queue for three: those dropped, and those left.
+    /// Puts five packets into a queue limited to three. Returns those dropped, and those left.
     fn five(queue: &mut dyn Queue<Parcel>) -> (Vec<u64>, Vec<u64>) {
         let mut drops = Vec::new();
         for key in 1..=5 {
@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(five(&mut DropTail::new(limit)), (vec![4, 5], vec![1, 2, 3]));
             assert_eq!(five(&mut DropHead::new(limit)), (vec![1, 2], vec![3, 4, 5]));
         }
-        // A packet larger than the whole queue drives nothing out for ever.
+        // A packet larger than the whole queue must not empty it in an endless loop.
         assert_eq!(five(&mut DropHead::new(QueueLimit::Bytes(1000))).0, [1, 2, 3, 4, 5]);
     }
 }

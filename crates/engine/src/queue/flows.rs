@@ -1,5 +1,5 @@
-//! Many queues, one for each flow or for a few, that are served in turn: deficit round robin with
-//! new flows first (RFC 8290 §4.1 and §4.2), as `fq_codel` and `fq_pie` of Linux do it.
+//! Many queues, each for one flow or a few, that are served in turn: deficit round robin with new
+//! flows first (RFC 8290 §4.1 and §4.2), as in Linux `fq_codel` and `fq_pie`.
 
 use super::Queued;
 use crate::packet::Packet;
@@ -12,23 +12,23 @@ use std::collections::VecDeque;
 pub(crate) struct HashKey(pub u64);
 
 impl HashKey {
-    /// The hash of a flow, as `tcplab_flow_hash` of our part of the kernel.
+    /// The hash of a flow, the same as `tcplab_flow_hash` of our part of the kernel.
     pub fn of_flow(self, flow: &Flow) -> u32 {
         self.of(flow.key)
     }
 
-    /// The hash of anything.
+    /// The hash of any value.
     pub fn of(self, value: u64) -> u32 {
         (mix(value ^ self.0) >> 32) as u32
     }
 }
 
-/// The place of a hash among `number`, which is at most 2^32.
+/// Scales a hash to a place among `number`, which is at most 2^32.
 pub(crate) fn scaled(hash: u32, number: u32) -> u32 {
     ((u64::from(hash) * u64::from(number)) >> 32) as u32
 }
 
-/// Packets and bytes that wait, in one queue or in all.
+/// The backlog in packets and bytes, of one queue or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub packets: u64,
@@ -47,7 +47,7 @@ impl Waiting {
     }
 }
 
-/// Packets of a flow, in the order in which they came.
+/// The packets of a flow, in order of arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct Line<P> {
     packets: VecDeque<Queued<P>>,
@@ -55,7 +55,7 @@ pub(crate) struct Line<P> {
 }
 
 impl<P: Packet> Line<P> {
-    /// Takes the first packet out of the line, and out of what waits in all.
+    /// Takes the first packet out of the line, and out of the total backlog.
     #[inline]
     pub fn pop(&mut self, all: &mut Waiting) -> Option<Queued<P>> {
         let first = self.packets.pop_front()?;
@@ -65,23 +65,23 @@ impl<P: Packet> Line<P> {
     }
 }
 
-/// The queue of a flow, with the state `A` of what manages it.
+/// The queue of a flow, with the state `A` of its AQM.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowQueue<P, A> {
     pub line: Line<P>,
     pub manager: A,
-    /// The number of the queue, by which hashes find it.
+    /// The number of the queue, which hashes select.
     place: u32,
-    /// Bytes that it may still send in this turn.
+    /// Deficit: bytes that the queue may still send in this turn.
     deficit: i64,
-    /// The queue stands in the list of new or of old queues.
+    /// Whether the queue is in the list of new or of old queues.
     is_listed: bool,
 }
 
-/// All queues of a discipline. Only those that a packet has come to take memory, and time.
+/// All queues of a discipline. Only queues to which a packet has come take memory and time.
 #[derive(Clone, Debug)]
 pub(crate) struct Flows<P, A> {
-    /// Queues that a packet has come to, in that order. The lists name queues by their index.
+    /// Queues to which a packet has come, in that order. The lists name queues by their index.
     queues: Vec<FlowQueue<P, A>>,
     /// By place: the index of the queue, if a packet has come to it.
     known: Vec<Option<u32>>,
@@ -108,7 +108,7 @@ impl<P: Packet, A> Flows<P, A> {
         scaled(hash, self.known.len() as u32)
     }
 
-    /// The queue of a number, with a new manager if no packet has come to it before.
+    /// The queue of a number, with new AQM state if no packet has come to it before.
     pub fn queue(&mut self, place: u32, manager: impl FnOnce() -> A) -> (&Line<P>, &mut A) {
         let index = self.index(place, manager);
         let queue = &mut self.queues[index as usize];
@@ -125,12 +125,12 @@ impl<P: Packet, A> Flows<P, A> {
         })
     }
 
-    /// All queues that a packet has come to.
+    /// All queues to which a packet has come.
     pub fn known(&mut self) -> impl Iterator<Item = (&Line<P>, &mut A)> {
         self.queues.iter_mut().map(|queue| (&queue.line, &mut queue.manager))
     }
 
-    /// Puts a packet behind the others of a queue, with a new manager if it is the first that comes to it.
+    /// Appends a packet to a queue, which gets new AQM state at its first packet.
     #[inline]
     pub fn put(&mut self, place: u32, queued: Queued<P>, manager: impl FnOnce() -> A) {
         let index = self.index(place, manager);
@@ -145,7 +145,7 @@ impl<P: Packet, A> Flows<P, A> {
         }
     }
 
-    /// The queue with the most bytes, the first of several, and what waits in all.
+    /// The queue with the largest backlog in bytes, the first of several, and the total backlog.
     pub fn fattest(&mut self) -> Option<(&mut FlowQueue<P, A>, &mut Waiting)> {
         let listed = self.new.iter().chain(&self.old).copied();
         let fattest = listed.max_by_key(|index| {
@@ -155,7 +155,7 @@ impl<P: Packet, A> Flows<P, A> {
         Some((&mut self.queues[fattest as usize], &mut self.waiting))
     }
 
-    /// The packet to be transmitted from now on: what `take` gives from the queue whose turn it is.
+    /// The packet to transmit now: `take` takes it from the queue whose turn it is.
     pub fn next(
         &mut self,
         mut take: impl FnMut(&mut Line<P>, &mut A, &mut Waiting) -> Option<Queued<P>>,
@@ -175,7 +175,8 @@ impl<P: Packet, A> Flows<P, A> {
                 queue.deficit -= i64::from(next.bytes());
                 return Some(next);
             }
-            // A new queue that is empty takes a turn among the old ones first: else it could starve them.
+            // An empty new queue takes a turn among the old ones first: otherwise it could starve
+            // them.
             self.leave(is_new);
             if is_new && !self.old.is_empty() {
                 self.old.push_back(index);

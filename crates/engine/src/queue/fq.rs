@@ -1,13 +1,13 @@
-//! A fair queue, as `fq` of Linux: flows are hashed to queues that are served in turn, each for some bytes,
-//! new ones first.
+//! Fair queueing, as in Linux `sch_fq`: flows are hashed to queues that are served in turn, each
+//! for a quantum of bytes, new ones first.
 //!
-//! In the queue of a sending host, a packet of a socket that is paced has a time before which it does not
-//! leave ([`Packet::departs`], the earliest departure time of `tcp_update_skb_after_send`). A flow whose
-//! first packet is early has no turn until that time. On a router no packet has such a time.
+//! In the queue of a sending host, a packet of a paced socket has an earliest departure time
+//! ([`Packet::departs`], set by `tcp_update_skb_after_send`). A flow whose first packet is early is
+//! throttled until that time. On a router no packet has a departure time.
 //!
-//! While no flow's queue holds a packet, a few packets pass in the order in which they come. A flow that
-//! is seen for the first time waits, in Linux 6.12, until those before it have sent 192 KiB together:
-//! `fq_enqueue` puts it into the lists of another priority before it looks at its own.
+//! While all flow queues are empty, a few packets pass in order of arrival. In Linux 6.12, a flow
+//! seen for the first time waits until those before it have sent 192 KiB together, because
+//! `fq_enqueue` puts the flow into the lists of another band before it looks up the flow's own.
 
 use super::flows::{HashKey, Waiting};
 use super::{Drops, Next, Queue, QueueLimit, Queued};
@@ -16,30 +16,30 @@ use crate::packet::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tcplab_units::Time;
 
-/// How many queues flows without a socket are spread over (`orphan_mask` of `tc`).
+/// The number of queues for flows without a socket (`orphan_mask` of `tc`).
 const QUEUES: u32 = 1024;
 
-/// Packets that pass in order while no flow's queue holds one (`fq_fastpath_check`).
+/// Packets that pass in order while all flow queues are empty (`fq_fastpath_check`).
 const IN_ORDER: usize = 8;
 
-/// Milliseconds after which a flow that comes again may send a whole turn (`refill_delay` of `tc`).
+/// Milliseconds of idle time after which a flow's credit is refilled (`refill_delay` of `tc`).
 const REFILL: u64 = 40;
 
-/// Bytes that the flows of each priority may send before those of others (`weights` of `tc`), and the
-/// priority of packets for which nothing else is asked.
+/// Bytes that the flows of each band may send before those of other bands (`weights` of `tc`), and
+/// the band of packets without a priority of their own.
 const BAND_CREDITS: [i64; 3] = [9 << 16, 3 << 16, 1 << 16];
 const BAND: usize = 1;
 
 /// Settings of FQ.
 #[derive(Clone, Copy, Debug)]
 pub struct FqConfig {
-    /// Packets that the queue of a flow holds.
+    /// The packet limit of a flow's queue.
     pub flow_limit: u64,
-    /// The bytes that a flow may send in its turn.
+    /// The bytes that a flow may send in a turn.
     pub quantum: u64,
-    /// The bytes that a flow may send at first.
+    /// The initial credit of a flow, in bytes.
     pub initial_quantum: u64,
-    /// Flows are told apart by their sockets, not by a hash that they may share.
+    /// Whether flows are told apart by socket instead of by a hash that they may share.
     pub by_socket: bool,
 }
 
@@ -47,25 +47,25 @@ pub struct FqConfig {
 #[derive(Clone, Debug)]
 struct Slot<P> {
     packets: VecDeque<Queued<P>>,
-    /// Bytes that it may still send in this turn.
+    /// Credit: bytes that the flow may still send in this turn.
     credit: i64,
-    /// When it left the lists, in milliseconds; none while it stands in one.
+    /// When the flow left the lists, in milliseconds; `None` while it is in one.
     left_at: Option<u64>,
-    /// The band in whose lists it is put next.
+    /// The band in whose lists the flow is put next.
     band: usize,
 }
 
-/// Flows of one priority: those that have come lately, and those before them.
+/// Flows of one priority, new ones and old ones.
 #[derive(Clone, Debug, Default)]
 struct Band {
     new: VecDeque<u32>,
     old: VecDeque<u32>,
-    /// Bytes that its flows may still send before those of other bands.
+    /// Bytes that the band's flows may still send before those of other bands.
     credit: i64,
 }
 
 impl Band {
-    /// The flow whose turn it is: its number, and whether it is a new one.
+    /// The number of the flow whose turn it is, and whether it is a new one.
     fn first(&self) -> Option<(u32, bool)> {
         let old = || Some((*self.old.front()?, false));
         self.new.front().map(|&new| (new, true)).or_else(old).filter(|_| self.credit > 0)
@@ -84,17 +84,17 @@ pub(crate) struct Fq<P> {
     in_order: VecDeque<Queued<P>>,
     slots: BTreeMap<u32, Slot<P>>,
     bands: [Band; 3],
-    /// The flows whose first packet is early: when it may leave, how many flows were put aside before
-    /// this one, and the number of the flow. Flows of the same time keep their order
+    /// The throttled flows: when the first packet may leave, how many flows were throttled before
+    /// this one, and the number of the flow. Flows of equal time keep their order
     /// (`fq_flow_set_throttled`).
     early: BTreeSet<(Time, u64, u32)>,
-    /// How often a flow was put aside.
+    /// How often a flow was throttled.
     put_aside: u64,
-    /// The flows that have packets and are not early.
+    /// Flows with packets that are not throttled.
     eager: usize,
-    /// The band whose flows are served.
+    /// The band being served.
     band: usize,
-    /// In the queues of flows.
+    /// The backlog of the flow queues.
     in_slots: Waiting,
     waiting: Waiting,
 }
@@ -125,7 +125,7 @@ impl<P: Packet> Fq<P> {
         }
     }
 
-    /// Whether a packet passes in the order in which it comes: no flow has one that might leave before it
+    /// Whether a packet passes in order of arrival: no flow has a packet that might leave before it
     /// (`fq_fastpath_check`).
     fn may_pass_in_order(&self, now: Time, queued: &Queued<P>) -> bool {
         queued.packet.departs() <= now
@@ -134,7 +134,8 @@ impl<P: Packet> Fq<P> {
             && self.early.first().is_none_or(|(departs, ..)| *departs > now)
     }
 
-    /// Flows whose time has come are served again, behind the others of their band (`fq_check_throttled`).
+    /// Flows whose departure time has come rejoin the end of their band's list
+    /// (`fq_check_throttled`).
     fn wake_early(&mut self, now: Time) {
         while let Some(&(departs, _, place)) = self.early.first()
             && departs <= now
@@ -146,8 +147,8 @@ impl<P: Packet> Fq<P> {
         }
     }
 
-    /// The flow whose turn it is, of this band or, if that has spent its credit or none waits, of the next:
-    /// its number, and whether it is a new one.
+    /// The flow whose turn it is, of the current band or, if that has spent its credit or is empty,
+    /// of the next: its number, and whether it is a new one.
     fn first(&mut self) -> Option<(u32, bool)> {
         let mut empty = 0;
         loop {
@@ -179,7 +180,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
         _drops: &mut Drops<P>,
     ) -> Result<(), Reason> {
         let bytes = queued.bytes();
-        // Without room, not even in order (`fq_enqueue`).
+        // A full queue refuses packets on the fast path too (`fq_enqueue`).
         let Waiting { packets, bytes: held } = self.in_slots;
         if self.limit.is_below(packets + 1, held + u64::from(bytes)) {
             return Err(Reason::Full);
@@ -202,9 +203,10 @@ impl<P: Packet> Queue<P> for Fq<P> {
             return Err(Reason::Full);
         }
         if let Some(left) = slot.left_at.take() {
-            // A flow that nobody knew yet comes to the first band, with its next turn to its own.
+            // A flow seen for the first time joins the first band, and its own band from its next
+            // turn on.
             self.bands[slot.band].new.push_back(place);
-            // The kernel compares without a sign, so who has sent too much gets nothing.
+            // The kernel compares without a sign, so a flow with negative credit is not refilled.
             if millis(now) > left + REFILL && slot.credit >= 0 {
                 slot.credit = slot.credit.max(signed(quantum));
             }
@@ -223,7 +225,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
             return Next::Packet(first);
         }
         let quantum = signed(self.config.quantum).max(1);
-        // The kernel asks at whole nanoseconds.
+        // The kernel dequeues at whole nanoseconds.
         let now = now.in_nanos();
         self.wake_early(now);
         while self.in_slots.packets > 0 {
@@ -317,13 +319,13 @@ mod tests {
     #[test]
     fn a_flow_holds_so_many_packets_and_all_so_many() {
         let mut queue = fq(5, 8);
-        // Eight in order besides.
+        // Eight packets pass in order besides.
         assert_eq!(enter(&mut queue, at(0), 1, 20), 13);
         assert_eq!(enter(&mut queue, at(0), 2, 20), 3);
         assert_eq!(queue.waiting(), (16, 16 * 1500));
     }
 
-    /// A packet that does not leave before its time.
+    /// A packet with an earliest departure time.
     #[derive(Clone, Copy, Debug)]
     struct Timed(Time);
 
@@ -341,8 +343,8 @@ mod tests {
 
     #[test]
     fn what_is_early_waits_and_lets_others_pass() {
-        // `fq_dequeue`: a flow whose first packet is early is put aside, and the timer runs for the one whose
-        // time comes first.
+        // `fq_dequeue`: a flow whose first packet is early is throttled, and the timer runs for the
+        // earliest departure time.
         let config =
             FqConfig { flow_limit: 9, quantum: 3000, initial_quantum: 3000, by_socket: true };
         let mut queue = Fq::new(&config, QueueLimit::Packets(9), HashKey(0));
@@ -371,7 +373,7 @@ mod tests {
 
     #[test]
     fn flows_whose_time_comes_together_leave_in_the_order_in_which_they_were_put_aside() {
-        // `fq_flow_set_throttled`: of flows with the same time, the one that was put aside last comes last.
+        // `fq_flow_set_throttled`: of flows with equal times, the one throttled last comes last.
         let config =
             FqConfig { flow_limit: 9, quantum: 3000, initial_quantum: 3000, by_socket: true };
         let mut queue = Fq::new(&config, QueueLimit::Packets(9), HashKey(0));
@@ -390,13 +392,14 @@ mod tests {
 
     #[test]
     fn after_a_pause_a_flow_may_send_a_whole_turn() {
-        // 40 ms after the millisecond in which it left, made odd.
+        // 40 ms after the millisecond in which the flow left the lists; the kernel stores that time
+        // as an odd number.
         for (pause, sent) in [(41, 1), (42, 2)] {
             let mut queue = fq(100, 1000);
             enter(&mut queue, at(0), 3, 8);
             enter(&mut queue, at(0), 1, 1);
             enter(&mut queue, at(0), 2, 4);
-            // Flow 1 has sent half of its turn, and left the lists.
+            // Flow 1 has sent half of its turn and left the lists.
             assert_eq!(leave(&mut queue, at(0), 13)[8..], [1, 2, 2, 2, 2]);
             enter(&mut queue, at(0), 3, 8);
             enter(&mut queue, at(0), 4, 3);

@@ -1,6 +1,6 @@
-//! A fair queue with `CoDel` (RFC 8290), as `fq_codel` of Linux: flows are hashed to queues that are
-//! served in turn, each under a `CoDel` of its own. When there is no room, the queue with the most bytes
-//! loses packets from its head.
+//! Fair queueing with `CoDel` (RFC 8290), as in Linux `fq_codel`: flows are hashed to queues that
+//! are served in turn, each under its own `CoDel`. When the limit is reached, the queue with the
+//! largest backlog in bytes loses packets from its head.
 
 use super::codel::{CoDel, CoDelConfig, Source};
 use super::flows::{Flows, HashKey, Line, Waiting};
@@ -9,17 +9,17 @@ use crate::observer::Reason;
 use crate::packet::Packet;
 use tcplab_units::Time;
 
-/// The most packets that are dropped at once for want of room (the `drop_batch` of `tc`).
+/// The most packets dropped at once when the limit is reached (`drop_batch` of `tc`).
 const MOST_DROPPED: u64 = 64;
 
 /// Settings of FQ-CoDel.
 #[derive(Clone, Debug)]
 pub struct FqCoDelConfig {
-    /// The `CoDel` of each queue.
+    /// The configuration of each queue's `CoDel`.
     pub codel: CoDelConfig,
     /// The number of queues.
     pub flows: u32,
-    /// The bytes that a queue may send in its turn.
+    /// The bytes that a queue may send in a turn.
     pub quantum: u64,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct FqCoDel<P> {
     key: HashKey,
 }
 
-/// A queue among others.
+/// One of the queues.
 struct Share<'a, P> {
     line: &'a mut Line<P>,
     all: &'a mut Waiting,
@@ -53,8 +53,8 @@ impl<P: Packet> FqCoDel<P> {
         Self { codel: CoDel::new(&config.codel), flows, limit, key }
     }
 
-    /// Drops half of what waits in the queue with the most bytes, or as many packets as may go at once
-    /// (RFC 8290 §4.1.2, `fq_codel_drop`).
+    /// Drops half of the largest backlog in bytes, or a full batch of packets (RFC 8290 §4.1.2,
+    /// `fq_codel_drop`).
     fn make_room(&mut self, drops: &mut Drops<P>) {
         let Some((queue, all)) = self.flows.fattest() else { return };
         let enough = queue.line.waiting.bytes / 2;
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn flows_send_as_many_bytes_and_new_ones_go_first() {
-        // RFC 8290 §4.2: two packets in a turn of 3000 bytes. The flow that comes later is new, so it has
-        // its turn when that of the others is over, and the next when they had theirs.
+        // RFC 8290 §4.2: two packets in a turn of 3000 bytes. The later flow is new, so its turn
+        // follows the current one, and its next turn follows those of the others.
         let mut queue = fq_codel(1024, 3000, 1000);
         enter(&mut queue, 1, 5);
         enter(&mut queue, 2, 5);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_has_sent_all_waits_for_the_others_before_it_is_new_again() {
-        // §4.2: an empty new queue joins the old ones first, or it could keep them from sending.
+        // §4.2: an empty new queue joins the old ones first; otherwise it could starve them.
         let mut queue = fq_codel(1024, 1500, 1000);
         enter(&mut queue, 1, 3);
         assert_eq!(leave(&mut queue), Some(1));
@@ -152,12 +152,12 @@ mod tests {
 
     #[test]
     fn without_room_the_fattest_queue_loses_half_from_its_head() {
-        // §4.1.2: half of its bytes, and 64 packets at the most.
+        // §4.1.2: half of the queue's bytes, and 64 packets at the most.
         for (room, lost) in [(20, 10), (400, 64)] {
             let mut queue = fq_codel(1024, 1500, room + 5);
             enter(&mut queue, 1, 5);
             assert_eq!(enter(&mut queue, 2, room as usize), 0);
-            // One more makes it an odd number of packets: what is at least half of their bytes.
+            // One more packet makes the number odd: at least half of the bytes are dropped.
             let odd = (room + 1).div_ceil(2).min(64) as usize;
             assert_eq!(enter(&mut queue, 2, 1), odd.max(lost));
             assert_eq!(queue.waiting().0, room + 6 - odd as u64);

@@ -1,5 +1,5 @@
-//! A fair queue with PIE, as `fq_pie` of Linux: flows are hashed to queues that are served in turn, as
-//! FQ-CoDel serves them (RFC 8290), each under a PIE of its own (RFC 8033).
+//! Fair queueing with PIE, as in Linux `fq_pie`: flows are hashed to queues that are served in turn
+//! as in FQ-CoDel (RFC 8290), each under its own PIE (RFC 8033).
 
 use super::flows::{Flows, HashKey};
 use super::pie::{Pie, PieConfig, Updates};
@@ -12,11 +12,11 @@ use tcplab_units::Time;
 /// Settings of FQ-PIE.
 #[derive(Clone, Debug)]
 pub struct FqPieConfig {
-    /// The PIE of each queue.
+    /// The configuration of each queue's PIE.
     pub pie: PieConfig,
     /// The number of queues.
     pub flows: u32,
-    /// The bytes that a queue may send in its turn.
+    /// The bytes that a queue may send in a turn.
     pub quantum: u64,
 }
 

@@ -1,7 +1,7 @@
-//! The queue of a sending host. It holds what its senders hand over at once, a burst, as one packet, as
-//! the queue of a Linux host holds the super-packets of segmentation offload: limits count bursts, turns
-//! are taken burst by burst, and a mark or a drop is of all of one. The device cuts a burst when it leaves
-//! the queue.
+//! The queue of a sending host. What a sender hands over at once, a burst, is held as one packet,
+//! as a Linux host queues the super-packets of segmentation offload. Limits count bursts, turns are
+//! taken burst by burst, and a mark or a drop applies to a whole burst. The device segments a burst
+//! when it leaves the queue.
 
 use super::{Drops, Next, Queue, Queued};
 use crate::observer::Reason;
@@ -10,13 +10,13 @@ use crate::route::Flow;
 use std::collections::VecDeque;
 use tcplab_units::Time;
 
-/// Several packets of a flow that wait as one.
+/// Several packets of a flow that are queued as one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burst<P> {
     first: P,
     bytes: u32,
     departs: Time,
-    /// Where its packets are.
+    /// The index of the burst's packets.
     place: u32,
 }
 
@@ -74,18 +74,18 @@ impl<P: Packet> Packet for Burst<P> {
     }
 }
 
-/// A discipline as the queue of a sending host.
+/// A queue discipline as the queue of a sending host.
 #[derive(Clone, Debug)]
 pub(crate) struct Own<P: Packet> {
     queue: Box<dyn Queue<Burst<P>>>,
-    /// Bursts of more bytes come to the queue packet by packet.
+    /// Larger bursts, in bytes, are enqueued packet by packet.
     largest: u32,
-    /// The packets of the bursts that wait, by place, and the places that are free.
+    /// The packets of the queued bursts by index, and the free indices.
     bursts: Vec<Vec<Queued<P>>>,
     free: Vec<u32>,
-    /// Of a burst that is not complete.
+    /// Packets of an incomplete burst.
     coming: Vec<Queued<P>>,
-    /// Of the burst that is being transmitted.
+    /// Packets of the burst in transmission.
     cut: VecDeque<Queued<P>>,
     /// Packets dropped from the queue.
     drops: Drops<Burst<P>>,
@@ -116,7 +116,7 @@ impl<P: Packet> Own<P> {
         self.waiting.1 -= u64::from(queued.bytes());
     }
 
-    /// A burst is complete, and comes to the queue.
+    /// Enqueues a complete burst.
     fn enqueue_burst(
         &mut self,
         now: Time,
@@ -136,7 +136,7 @@ impl<P: Packet> Own<P> {
             for packet in &packets {
                 self.remove(packet);
             }
-            // The caller tells of the last one.
+            // The caller reports the last packet.
             packets.pop();
             drops.extend(packets.into_iter().map(|packet| (packet, reason)));
         } else if let Some(slot) = self.bursts.get_mut(place as usize) {
@@ -148,7 +148,7 @@ impl<P: Packet> Own<P> {
         accepted
     }
 
-    /// The packets of a burst that has left the queue.
+    /// Takes the packets of a burst that has left the queue.
     fn take(&mut self, burst: &Burst<P>) -> Vec<Queued<P>> {
         self.free.push(burst.place);
         std::mem::take(&mut self.bursts[burst.place as usize])
@@ -196,7 +196,7 @@ impl<P: Packet> Queue<P> for Own<P> {
             let accepted = self.enqueue_burst(now, vec![packet], departure.at, drops);
             refused = accepted.err().map(|reason| (packet, reason));
         }
-        // The caller tells of the last one.
+        // The caller reports the last packet.
         refused.map_or(Ok(()), |(_, reason)| Err(reason))
     }
 
@@ -235,8 +235,8 @@ mod tests {
         Own::new(Box::new(DropTail::new(QueueLimit::Packets(limit))), largest)
     }
 
-    /// A burst of so many packets comes. Says whether it is accepted, and how many of it or of others are
-    /// dropped besides the last.
+    /// Enqueues a burst of so many packets. Returns whether it is accepted, and how many packets
+    /// are dropped besides the last.
     fn enter(queue: &mut Own<Parcel>, packets: usize, ect: bool) -> (bool, usize) {
         let mut drops = Vec::new();
         let mut accepted = Ok(());
@@ -271,14 +271,14 @@ mod tests {
     fn what_is_larger_than_the_queue_takes_comes_packet_by_packet() {
         let mut queue = own(4, 3000);
         assert_eq!(enter(&mut queue, 2, false), (true, 0));
-        // Of five, three have room; the caller tells of the last one.
+        // Of five packets, three fit; the caller reports the last one.
         assert_eq!(enter(&mut queue, 5, false), (false, 1));
         assert_eq!(leave(&mut queue), 5);
     }
 
     #[test]
     fn a_burst_is_marked_whole_as_far_as_it_can_be() {
-        /// Marks all.
+        /// Marks all packets.
         #[derive(Clone, Debug)]
         struct Marks(DropTail<Burst<Parcel>>);
 

@@ -1,10 +1,10 @@
-//! Queues: what waits on a lane, which packet leaves it next, and when. (Drop-tail, as long as nobody looks
-//! at its packets, is part of the lane.)
+//! Queue disciplines: which packets wait on a lane, which one leaves next, and when. (Unobserved
+//! drop-tail is part of the lane itself.)
 //!
-//! A discipline is a file here and a variant of [`Discipline`]. It may hold many queues, let packets
-//! wait although the transmitter is free, drop packets that it took before, from anywhere, and mark
-//! them ([`Packet::mark`]). It knows nothing of the lane: the times at which it is called tell when
-//! the transmitter was free.
+//! A discipline is a file here and a variant of [`Discipline`]. It may hold many queues, be
+//! non-work-conserving, drop packets that it accepted before, from any position, and mark packets
+//! ([`Packet::mark`]). A discipline knows nothing of the lane: the times of its calls tell when the
+//! transmitter was idle.
 
 pub(crate) mod cake;
 pub(crate) mod codel;
@@ -42,17 +42,17 @@ use std::fmt::Debug;
 use tbf::{TbfConfig, TokenBucket};
 use tcplab_units::Time;
 
-/// How much may wait on a lane. The packet in transmission does not count: it has left the queue.
+/// The limit of a lane's queue. The packet in transmission does not count: it has left the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// Whole packets.
+    /// In whole packets.
     Packets(u64),
-    /// Bytes on the wire; a packet that does not fit whole is dropped.
+    /// In bytes on the wire; a packet that does not fit whole is dropped.
     Bytes(u64),
 }
 
 impl QueueLimit {
-    /// Whether there is no room for so much.
+    /// Whether this occupancy exceeds the limit.
     pub(crate) fn is_below(self, packets: u64, bytes: u64) -> bool {
         match self {
             Self::Packets(most) => packets > most,
@@ -61,43 +61,44 @@ impl QueueLimit {
     }
 }
 
-/// What decides on packets, besides the room there is.
+/// Queue disciplines other than drop-tail.
 #[derive(Clone, Debug)]
 pub enum Discipline {
-    /// Random Early Detection. Packets that can be are marked, not dropped, with `ecn`.
+    /// Random Early Detection. With `ecn`, ECN-capable packets are marked instead of dropped.
     Red {
         /// Its thresholds.
         config: RedConfig,
-        /// Whether it marks.
+        /// Whether RED marks.
         ecn: bool,
     },
     /// Controlled Delay.
     CoDel(CoDelConfig),
-    /// A fair queue of flows with `CoDel`.
+    /// Fair queueing with `CoDel`.
     FqCoDel(FqCoDelConfig),
     /// Proportional Integral controller Enhanced.
     Pie(PieConfig),
-    /// A fair queue of flows with PIE.
+    /// Fair queueing with PIE.
     FqPie(FqPieConfig),
-    /// A fair queue of flows.
+    /// Fair queueing.
     Fq(FqConfig),
     /// Stochastic Fairness Queueing.
     Sfq(SfqConfig),
     /// A token bucket.
     Tbf(TbfConfig),
-    /// Common Applications Kept Enhanced. Its limit is in its configuration.
+    /// Common Applications Kept Enhanced. The limit is in its configuration.
     Cake(CakeConfig),
     /// The dual-queue coupled AQM of L4S.
     DualPi2(DualPi2Config),
-    /// A token bucket that drops.
+    /// A token bucket that drops out-of-profile packets.
     Policer(PolicerConfig),
-    /// The oldest packets are dropped.
+    /// Drop from the head: a full queue drops its oldest packets.
     DropHead,
 }
 
 impl Discipline {
-    /// The most bytes of a burst that a queue of the sending host takes whole: a token bucket cuts what it
-    /// can never send (`tbf_enqueue`), CAKE and `DualPI2` cut all (`cake_enqueue`).
+    /// The largest burst, in bytes, that a sending host's queue accepts whole. A token bucket
+    /// segments bursts that it could never send (`tbf_enqueue`); CAKE and `DualPI2` segment all
+    /// (`cake_enqueue`).
     pub(crate) fn largest_burst(&self) -> u32 {
         match self {
             Self::Cake(_) | Self::DualPi2(_) => 0,
@@ -106,7 +107,7 @@ impl Discipline {
         }
     }
 
-    /// An empty queue. `random` makes the generator of an element of this name.
+    /// An empty queue. `random` makes the generator for a name.
     pub(crate) fn queue<P: Packet>(
         &self,
         limit: QueueLimit,
@@ -137,13 +138,13 @@ impl Discipline {
 /// A packet in a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queued<P> {
-    /// When it came.
+    /// When the packet was enqueued.
     pub entered: Time,
-    /// It came with a mark.
+    /// Whether the packet was ECN-marked on arrival.
     pub was_marked: bool,
-    /// Its place on its route.
+    /// The packet's place on its route.
     pub place: u32,
-    /// What disciplines with many queues hash.
+    /// The flow that disciplines with many queues hash.
     pub flow: Flow,
     pub packet: P,
 }
@@ -154,32 +155,32 @@ impl<P: Packet> Queued<P> {
     }
 }
 
-/// Packets that a queue has dropped since they were last taken from here: the one way to say so.
+/// Packets that a queue has dropped since the list was last emptied: the only way to report drops.
 pub(crate) type Drops<P> = Vec<(Queued<P>, Reason)>;
 
-/// The answer to a transmitter that asks for a packet.
+/// The answer to a transmitter that polls the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next<P> {
-    /// This one is transmitted from now on.
+    /// The packet to transmit now.
     Packet(Queued<P>),
-    /// Packets wait, and none may leave before a later time: then the transmitter asks again. It does so
-    /// earlier if a packet comes.
+    /// Packets wait, but none may leave before this time. The transmitter polls again then, or when
+    /// a packet comes.
     NotBefore(Time),
-    /// None waits. The transmitter asks again when a packet has come.
+    /// The queue is empty. The transmitter polls again when a packet has come.
     Empty,
 }
 
 /// A queue discipline.
 ///
-/// Calls come in the order of time. Times are not rounded: a transmitter is free in between two
-/// nanoseconds, and packets come at whole ones.
+/// Calls come in order of time. Times are not rounded: a transmitter may become idle between two
+/// nanoseconds, while packets come at whole ones.
 pub(crate) trait Queue<P: Packet>: Debug + Copied<P> {
-    /// A packet comes. If it is not accepted, the reason is told; others that are dropped for it, or
-    /// were dropped meanwhile, go to `drops`.
+    /// Enqueues a packet. A refusal returns the reason. Other packets that are dropped for the new
+    /// one, or were dropped meanwhile, go to `drops`.
     fn enqueue(&mut self, now: Time, packet: Queued<P>, drops: &mut Drops<P>)
     -> Result<(), Reason>;
 
-    /// A packet of the sending host comes to its own queue.
+    /// Enqueues a packet of the sending host in the host's own queue.
     fn enqueue_own(
         &mut self,
         now: Time,
@@ -190,20 +191,21 @@ pub(crate) trait Queue<P: Packet>: Debug + Copied<P> {
         self.enqueue(now, packet, drops)
     }
 
-    /// The transmitter is free, since now or since it was last told that there is nothing.
+    /// The transmitter is idle and asks for a packet, either since now or since the queue last
+    /// returned none.
     fn dequeue(&mut self, now: Time, drops: &mut Drops<P>) -> Next<P>;
 
-    /// How many packets wait, and their bytes.
+    /// Packets and bytes in the queue.
     fn waiting(&self) -> (u64, u64);
 
-    /// Has another limit from now on, if it is one of drop-tail: packets that wait stay. Says whether it
-    /// is.
+    /// Changes the limit of a drop-tail queue, whose waiting packets stay. Returns whether the
+    /// queue is one.
     fn set_limit(&mut self, _limit: QueueLimit) -> bool {
         false
     }
 }
 
-/// Copies of a discipline behind [`Queue`]: all that derive `Clone` have them.
+/// Clones a discipline behind [`Queue`]. All disciplines that derive `Clone` implement it.
 pub(crate) trait Copied<P: Packet> {
     fn copied(&self) -> Box<dyn Queue<P>>;
 }
@@ -224,18 +226,18 @@ impl<P: Packet> Clone for Box<dyn Queue<P>> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A packet that enters a queue then.
+    /// A packet enqueued at that time.
     pub fn queued<P: Packet>(entered: Time, packet: P) -> Queued<P> {
         of_flow(Flow::default(), entered, packet)
     }
 
-    /// A packet of a flow that enters a queue then.
+    /// A packet of a flow, enqueued at that time.
     pub fn of_flow<P: Packet>(flow: Flow, entered: Time, packet: P) -> Queued<P> {
         let was_marked = packet.is_marked();
         Queued { entered, was_marked, place: 0, flow, packet }
     }
 
-    /// Whose packet leaves a queue at the beginning of a run, if any does.
+    /// The flow of the packet that leaves a queue at the beginning of a run, if any does.
     pub fn leave(queue: &mut impl Queue<Parcel>) -> Option<u64> {
         match queue.dequeue(Time::ZERO, &mut Vec::new()) {
             Next::Packet(queued) => Some(queued.flow.key),
@@ -246,9 +248,9 @@ pub(crate) mod tests {
     /// A packet of full size.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct Parcel {
-        /// It can be marked.
+        /// Whether the packet is ECN-capable.
         pub ect: bool,
-        /// It is of a scalable sender.
+        /// Whether the packet is of a scalable sender.
         pub l4s: bool,
         pub ce: bool,
     }

@@ -1,5 +1,5 @@
-//! Proportional Integral controller Enhanced (RFC 8033), in the integers of Linux (`sch_pie`): times in
-//! units of 64 ns, probabilities in units of 2^-56.
+//! Proportional Integral controller Enhanced (RFC 8033), in the integer arithmetic of Linux
+//! (`sch_pie`): times in units of 64 ns, probabilities in units of 2^-56.
 
 use super::{Drops, Fifo, Next, Queue, Queued};
 use crate::observer::Reason;
@@ -10,45 +10,45 @@ use tcplab_units::{Duration, Time};
 /// A probability of one.
 const ONE: u64 = (1 << 56) - 1;
 
-/// Units of time in a second.
+/// Time units in a second.
 const SECOND: u64 = 15_625_000;
 
-/// How long packets are let through after a time without congestion (RFC 8033 §4.4, `MAX_BURST`).
+/// The burst allowance after a time without congestion (RFC 8033 §4.4, `MAX_BURST`).
 const BURST: u64 = SECOND * 150 / 1000;
 
-/// From this delay on the probability climbs faster (RFC 8033 §5.5).
+/// The delay above which the probability rises faster (RFC 8033 §5.5).
 const LONG: u64 = SECOND / 4;
 
-/// The kernel's timers run out at whole ticks of its clock.
+/// The kernel's timers expire at whole jiffies.
 const TICK: Duration = Duration::from_millis(1);
 
-/// So many ticks ahead the kernel's timers have places of their own; further ahead the places are
-/// coarser, by three bits each time (`kernel/time/timer.c`).
+/// The kernel's timer wheel has one slot per tick for so many ticks ahead. Slots further ahead are
+/// coarser, by three bits per level (`kernel/time/timer.c`).
 const PLACES: u64 = 63;
 const COARSER: u32 = 3;
-/// The tick of the kernel's clock, in its last bits, in which experiments begin.
+/// The low bits of jiffies at which experiments begin.
 const AT_BEGINNING: u64 = (1 << 24) - 298_000;
 
 /// Settings of PIE.
 #[derive(Clone, Copy, Debug)]
 pub struct PieConfig {
-    /// The waiting time to aim for.
+    /// The target delay.
     pub target: Duration,
-    /// How often the probability is set anew, in whole milliseconds: a part of one counts as one.
+    /// The update interval of the probability, in milliseconds, rounded up.
     pub update: Duration,
-    /// The weight of how far the waiting time is from the target, in sixteenths.
+    /// The integral gain, for the distance of the delay from the target, in sixteenths.
     pub alpha: u64,
-    /// The weight of how far the waiting time has moved, in sixteenths.
+    /// The proportional gain, for the change of the delay, in sixteenths.
     pub beta: u64,
-    /// Packets that can be are marked, not dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Up to which probability they are, in 2^-56 (RFC 8033 §5.1 has a tenth).
+    /// The probability up to which packets are marked, in 2^-56 (RFC 8033 §5.1 has a tenth).
     pub most_marked: u64,
-    /// Smaller packets are dropped less often (RFC 8033 §4.1), by their size on this medium.
+    /// Whether smaller packets are dropped less often (RFC 8033 §4.1), in proportion to their size.
     pub bytemode: bool,
     /// The largest frame, in bytes.
     pub frame: u64,
-    /// By how much a frame is larger than a packet.
+    /// By how much a frame is larger than its packet.
     pub frame_header: u64,
 }
 
@@ -65,18 +65,18 @@ fn units(time: Duration) -> u64 {
     time.as_picos() / 64_000
 }
 
-/// The running state of PIE for one queue.
+/// The state of PIE for one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pie {
-    /// The waiting time of the packet that left last, and as it was at the last update.
+    /// The delay of the packet that left last, now and at the last update.
     delay: u64,
     old_delay: u64,
-    /// How much longer packets are let through.
+    /// The remaining burst allowance.
     burst: u64,
-    /// When a packet left last.
+    /// When the last packet left.
     left_at: Option<u64>,
     probability: u64,
-    /// The sum of the probabilities since the last packet that was dropped (RFC 8033 §5.4).
+    /// The sum of probabilities since the last drop (RFC 8033 §5.4).
     sum: u64,
 }
 
@@ -87,7 +87,7 @@ impl Default for Pie {
 }
 
 impl Pie {
-    /// A packet comes to a queue of so many bytes: whether it may enter, maybe with a mark (RFC 8033 §4.1).
+    /// Whether a packet may enter a queue with this backlog, possibly with a mark (RFC 8033 §4.1).
     pub fn admits<P: Packet>(
         &mut self,
         config: &PieConfig,
@@ -95,12 +95,12 @@ impl Pie {
         queued: &mut Queued<P>,
         random: &mut Random,
     ) -> bool {
-        // Queues that marks do not shorten are shortened by drops (§5.1).
+        // Queues that do not respond to marks are controlled by drops (§5.1).
         let may_mark = config.ecn && self.probability <= config.most_marked;
         !self.signals(config, backlog, queued.bytes(), random) || may_mark && queued.packet.mark()
     }
 
-    /// Whether a packet is to be signalled (`pie_drop_early`).
+    /// Whether a packet is to be marked or dropped (`pie_drop_early`).
     fn signals(
         &mut self,
         config: &PieConfig,
@@ -118,7 +118,7 @@ impl Pie {
         } else {
             self.probability
         };
-        // Drops are spread: none before the sum is 0.85, and one at 8.5 at the latest (§5.4).
+        // Drops are derandomized: none before the sum is 0.85, and one at 8.5 at the latest (§5.4).
         self.sum = if chance == 0 { 0 } else { self.sum.wrapping_add(chance) };
         if self.sum < ONE / 100 * 85 {
             return false;
@@ -133,32 +133,32 @@ impl Pie {
         is_drawn
     }
 
-    /// A packet has been dropped.
+    /// Resets the sum after a drop.
     pub fn on_drop(&mut self) {
         self.sum = 0;
     }
 
-    /// A packet leaves that came at some time, and leaves so much behind it (`pie_process_dequeue`).
+    /// A packet leaves, with its arrival time and the backlog behind it (`pie_process_dequeue`).
     pub fn on_leave(&mut self, now: Time, entered: Time, backlog: u64) {
         let now = clock(now);
         self.delay = if backlog > 0 { now - clock(entered) } else { 0 };
-        // The kernel keeps what passed between two packets in 32 bits.
+        // The kernel keeps the time between two departures in 32 bits.
         let passed = self.left_at.map_or(0, |before| u64::from((now - before) as u32));
         self.left_at = Some(now);
         self.burst = self.burst.saturating_sub(passed);
     }
 
-    /// Sets the probability anew (RFC 8033 §4.2, `pie_calculate_probability`). In the kernel's integers,
-    /// which wrap.
+    /// Updates the probability (RFC 8033 §4.2, `pie_calculate_probability`), in the kernel's
+    /// integers, which wrap.
     pub fn update(&mut self, config: &PieConfig, backlog: u64) {
         let target = units(config.target);
         let (delay, old_delay) = (self.delay, self.old_delay);
-        // Too little waits to estimate the delay.
+        // The backlog is too small to estimate the delay.
         let mut may_decay = delay > 0 || backlog == 0;
         let weight = |sixteenths: u64| sixteenths.wrapping_mul(ONE / SECOND) >> 4;
         let (mut alpha, mut beta) = (weight(config.alpha), weight(config.beta));
         if self.probability < ONE / 10 {
-            // While it is small it moves in small steps (§5.2).
+            // A small probability is adjusted in small steps (§5.2).
             let decades = (2..=6).take_while(|&decade| self.probability < ONE / 10_u64.pow(decade));
             let shift = 1 + 2 * decades.count();
             alpha >>= shift;
@@ -167,7 +167,7 @@ impl Pie {
         let mut step = alpha.wrapping_mul(delay.wrapping_sub(target)).cast_signed();
         step = step.wrapping_add(beta.wrapping_mul(delay.wrapping_sub(old_delay)).cast_signed());
         if step > (ONE / 50).cast_signed() && self.probability >= ONE / 10 {
-            // By 2 % at once at the most (§5.5).
+            // By at most 2 % in one update (§5.5).
             step = (ONE / 100 * 2).cast_signed();
         }
         if delay > LONG {
@@ -194,8 +194,9 @@ impl Pie {
     }
 }
 
-/// When probabilities are set anew. The kernel sets its timer by so many ticks whenever it has run out,
-/// and a timer runs out at the next place behind the tick that it is set to: one tick later at the least.
+/// The update times of a probability. The kernel rearms its timer by so many ticks whenever it has
+/// expired. A timer expires at the next wheel slot after the tick for which it is set, at least one
+/// tick later.
 #[derive(Clone, Debug)]
 pub(crate) struct Updates {
     ticks: u64,
@@ -207,14 +208,14 @@ impl Updates {
         Self::every(config.update)
     }
 
-    /// So far apart, in whole ticks.
+    /// Updates with this period, in whole ticks.
     pub fn every(period: Duration) -> Self {
         let ticks = period.as_picos().div_ceil(TICK.as_picos()).max(1);
         Self { ticks, next: Self::after(0, ticks) }
     }
 
-    /// When a timer runs out that is set to so many ticks from one on. Ticks are counted from the start of
-    /// the run.
+    /// When a timer expires that is armed at `now` for so many ticks. Ticks are counted from the
+    /// start of the run.
     fn after(now: u64, ticks: u64) -> u64 {
         let mut shift = 0;
         while ticks >= PLACES << shift && shift < 8 * COARSER {
@@ -223,8 +224,9 @@ impl Updates {
         ((((AT_BEGINNING + now + ticks) >> shift) + 1) << shift) - AT_BEGINNING
     }
 
-    /// Calls `update` at all times up to `now`, until it says that nothing changes any more. In the
-    /// nanosecond of an update, what leaves has left before, and what comes, comes after it.
+    /// Calls `update` at all times up to `now`, until it returns that nothing changes any more. In
+    /// the nanosecond of an update, a packet that leaves has left before it, and one that comes
+    /// does so after it.
     pub fn pass(&mut self, now: Time, comes: bool, mut update: impl FnMut(Time) -> bool) {
         let picos = now.since(Time::ZERO).as_picos();
         let is_due = |next: u64| {
@@ -236,7 +238,7 @@ impl Updates {
             let changes = update(Time::ZERO + at);
             self.next = Self::after(self.next, self.ticks);
             if !changes {
-                // Places are equally far apart.
+                // Timer slots are evenly spaced.
                 let period = Self::after(self.next, self.ticks) - self.next;
                 let passed = (picos / TICK.as_picos()).saturating_sub(self.next);
                 self.next += passed / period * period;
@@ -245,7 +247,7 @@ impl Updates {
     }
 }
 
-/// A queue with PIE before it.
+/// A queue under PIE.
 #[derive(Clone, Debug)]
 pub(crate) struct PieQueue<P> {
     config: PieConfig,
@@ -334,19 +336,19 @@ mod tests {
 
     #[test]
     fn the_probability_follows_the_delay_and_its_change() {
-        // RFC 8033 §4.2: alpha (delay - target) + beta (delay - old delay), with 1/8 and 5/4 Hz, and a
-        // 2048th of it while the probability is below a millionth.
+        // RFC 8033 §4.2: alpha (delay - target) + beta (delay - old delay), with 1/8 and 5/4 Hz,
+        // and a 2048th of that while the probability is below a millionth.
         let delay = units(Duration::from_millis(35));
         let mut pie = Pie { delay, old_delay: delay, ..Pie::default() };
         pie.update(&config(), 100_000);
         let expected = 0.125 * 0.020 / 2048.0;
         assert!((share(pie.probability) / expected - 1.0).abs() < 1e-3);
-        // From a tenth on whole: 0.0025 + 1.25 * 0.010.
+        // From a tenth on in full: 0.0025 + 1.25 * 0.010.
         let old_delay = units(Duration::from_millis(25));
         let mut pie = Pie { delay, old_delay, probability: ONE / 2, ..Pie::default() };
         pie.update(&config(), 100_000);
         assert!((share(pie.probability) - 0.515).abs() < 1e-6);
-        // §5.5: by 0.02 at the most, and by as much again with a delay of more than 250 ms.
+        // §5.5: by at most 0.02, and by as much again with a delay of more than 250 ms.
         let delay = units(Duration::from_millis(300));
         let mut pie = Pie { delay, old_delay: 0, probability: ONE / 2, ..Pie::default() };
         pie.update(&config(), 100_000);
@@ -355,7 +357,7 @@ mod tests {
 
     #[test]
     fn without_delay_the_probability_decays_to_nothing_and_bursts_pass_again() {
-        // RFC 8033 §4.2 has 1 - 1/50 for each update, Linux 1 - 1/64.
+        // RFC 8033 §4.2 has a factor of 1 - 1/50 for each update, Linux 1 - 1/64.
         let mut pie = Pie { burst: 0, probability: ONE / 2, ..Pie::default() };
         pie.update(&PieConfig { alpha: 0, ..config() }, 0);
         assert!((share(pie.probability) - 0.5 * 63.0 / 64.0).abs() < 1e-6);
@@ -386,26 +388,28 @@ mod tests {
         };
         assert_eq!(drops(&mut pie, 100_000), 0);
         pie.burst = 0;
-        // No more than two packets wait (§4.1).
+        // No drops while at most two packets wait (§4.1).
         assert_eq!(drops(&mut pie, 3000), 0);
-        // §5.4: no sooner than when the sum is 0.85, which is with the 17th packet; each from there with
-        // a chance of 1/20, up to the 170th, where the sum is 8.5. One in 16 + 20 = 36, so 278 of 10,000;
-        // the distances have a standard deviation below 20, their sum one of 20 sqrt(278) = 333 packets,
-        // which is 9 drops; five of them.
+        // §5.4: no drop before the sum is 0.85, at the 17th packet. From there each packet is
+        // dropped with a chance of 1/20, up to the 170th, where the sum is 8.5. The mean distance
+        // is 16 + 20 = 36, so 278 of 10,000 are dropped. Distances have a standard deviation below
+        // 20, and their sum one of 20 sqrt(278) = 333 packets, which is 9 drops; the bound is five
+        // of those.
         let dropped = drops(&mut pie, 100_000);
         assert!(dropped.abs_diff(278) < 45, "{dropped}");
-        // §4.1: with little delay and a low probability nothing is dropped.
+        // §4.1: no drops with little delay and a low probability.
         pie.delay = units(Duration::from_millis(7));
         assert_eq!(drops(&mut pie, 100_000), 0);
     }
 
     #[test]
     fn timers_run_out_where_the_kernel_has_places_for_them() {
-        // One tick behind the time asked for; from 63 ticks on at the next multiple of eight behind it.
+        // One tick after the requested time; from 63 ticks on at the next multiple of eight after
+        // it.
         let first = Updates::after(0, 15);
         assert_eq!([first, Updates::after(first, 15)], [16, 32]);
         assert_eq!(Updates::after(0, 100), 104);
-        // Long after nothing has changed any more, the times are the same.
+        // The times are the same after a long period without changes.
         for (update, expected) in [(15, 16), (100, 104)] {
             let update = Duration::from_millis(update);
             let mut updates = Updates::new(&PieConfig { update, ..config() });
@@ -413,7 +417,7 @@ mod tests {
             assert!((1_000_001..=1_000_000 + expected).contains(&updates.next));
             assert_eq!(updates.next % expected, 0);
         }
-        // A part of a tick counts as one.
+        // Part of a tick counts as one.
         let update = Duration::from_micros(1);
         assert_eq!(Updates::new(&PieConfig { update, ..config() }).next, 2);
     }
@@ -442,7 +446,7 @@ mod tests {
         assert_eq!([enter(&mut queue), enter(&mut queue)], [Ok(()), Ok(())]);
         assert_eq!(enter(&mut queue), Err(Reason::Full));
         assert!(matches!(queue.dequeue(at(3), &mut Vec::new()), Next::Packet(_)));
-        // The packet waited for 3 ms, and another is behind it.
+        // The packet waited for 3 ms, with another one behind it.
         assert_eq!(queue.pie.delay, units(Duration::from_millis(3)));
     }
 }

@@ -1,5 +1,5 @@
-//! A policer: packets that come when there are no tokens are dropped, others wait for the link alone.
-//! Tokens are those of `tbf`, as in `act_police` of Linux.
+//! A policer: packets that find no tokens are dropped, and others wait only for the link. Tokens
+//! are counted as in `tbf`, as in Linux `act_police`.
 
 use super::tbf::{Pace, Tokens};
 use super::{Drops, Fifo, Next, Queue, Queued};
@@ -7,20 +7,20 @@ use crate::observer::Reason;
 use crate::packet::Packet;
 use tcplab_units::{Rate, Time};
 
-/// What a policer is told.
+/// The configuration of a policer.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicerConfig {
     /// The rate at which tokens come.
     pub rate: Rate,
-    /// Bytes that may pass at once. A larger packet never passes.
+    /// The burst size in bytes. A larger packet never passes.
     pub burst: u64,
 }
 
-/// `act_police` is told how long a burst takes in this unit (`PSCHED_SHIFT`).
+/// The unit in which `act_police` takes burst durations, in nanoseconds (`PSCHED_SHIFT`).
 const TICK: u64 = 64;
 
 impl PolicerConfig {
-    /// How long a burst takes, in units of 64 ns, rounded up.
+    /// The duration of a burst, in units of 64 ns, rounded up.
     pub fn ticks(&self) -> u64 {
         Pace::new(self.rate).nanos(self.burst).div_ceil(TICK)
     }
@@ -29,7 +29,7 @@ impl PolicerConfig {
 #[derive(Clone, Debug)]
 pub(crate) struct Policer<P> {
     tokens: Tokens,
-    /// When tokens were counted.
+    /// When the tokens were last counted.
     counted: Time,
     fifo: Fifo<P>,
 }
@@ -76,15 +76,16 @@ mod tests {
 
     #[test]
     fn a_burst_is_counted_in_ticks_of_the_kernel() {
-        // 1500 bytes take a millisecond at 12 Mbit/s: 15,625 times 64 ns. One byte more begins another.
+        // 1500 bytes take a millisecond at 12 Mbit/s: 15,625 times 64 ns. One more byte begins
+        // another tick.
         let ticks = |burst| PolicerConfig { rate: "12 Mbit/s".parse().unwrap(), burst }.ticks();
         assert_eq!((ticks(1500), ticks(1501)), (15_625, 15_636));
     }
 
     #[test]
     fn what_has_no_tokens_is_dropped_and_the_rest_waits_for_the_link() {
-        // 1500 bytes take a millisecond at 12 Mbit/s; two fit into the bucket. What was dropped has cost
-        // nothing.
+        // 1500 bytes take a millisecond at 12 Mbit/s; two packets fit into the bucket. A dropped
+        // packet takes no tokens.
         let config = PolicerConfig { rate: "12 Mbit/s".parse().unwrap(), burst: 3000 };
         let mut policer = Policer::new(&config, Fifo::new(QueueLimit::Packets(3)));
         let mut enter = |micros| {
@@ -96,7 +97,7 @@ mod tests {
             [0, 0, 0, 900, 1100].map(&mut enter),
             [Ok(()), Ok(()), dropped, dropped, Ok(())]
         );
-        // The queue behind it holds three.
+        // The queue behind the policer holds three packets.
         assert_eq!(enter(9000), Err(Reason::Full));
         assert_eq!(policer.waiting(), (3, 4500));
     }

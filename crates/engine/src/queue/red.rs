@@ -1,11 +1,12 @@
-//! Random Early Detection (Floyd & Jacobson 1993), in the integers of Linux (`sch_red`, `net/red.h`):
-//! lengths in bytes, the weight of the average a power of two, its decay while idle from a table.
+//! Random Early Detection (Floyd & Jacobson 1993), in the integer arithmetic of Linux (`sch_red`,
+//! `net/red.h`): lengths in bytes, the weight of the average a power of two, its idle decay from a
+//! table.
 //!
-//! Adaptive RED moves the probability each half second, as `red_adaptative_algo` of Linux does: so the
-//! average stays about the middle between the thresholds (Floyd, Gummadi, Shenker 2001).
+//! Adaptive RED moves the probability each half second, as `red_adaptative_algo` of Linux does, so
+//! that the average stays about the middle between the thresholds (Floyd, Gummadi, Shenker 2001).
 //!
-//! With a weight of 1 and `min` equal to `max` it is a step: a packet that finds so many bytes waiting
-//! is marked, and others are not (Alizadeh et al. 2010, §3.1).
+//! With a weight of 1 and `min` equal to `max`, RED is a step: a packet that finds at least that
+//! many bytes in the queue is marked, and others are not (Alizadeh et al. 2010, §3.1).
 
 use super::pie::Updates;
 use super::{Drops, Fifo, Next, Queue, Queued};
@@ -17,51 +18,52 @@ use tcplab_units::{Duration, Time};
 /// A probability of one.
 const ONE: u64 = 1 << 32;
 
-/// What RED is told. Lengths are in bytes.
+/// The configuration of RED. Lengths are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct RedConfig {
-    /// The average length from which packets are signalled.
+    /// The average length from which packets are marked or dropped.
     pub min: u64,
-    /// The average length at which the probability has reached `probability`.
+    /// The average length at which the probability reaches `probability`.
     pub max: u64,
     /// The probability at `max`.
     pub probability: f64,
     /// The weight of the newest length in the average.
     pub weight: f64,
-    /// The probability climbs on to 1 between `max` and twice `max`, not at once (Floyd 2000).
+    /// Whether the probability rises to 1 between `max` and twice `max` instead of at once (Floyd
+    /// 2000).
     pub gentle: bool,
-    /// The probability follows the average.
+    /// Whether the probability adapts to the average.
     pub adaptive: bool,
-    /// How long a full packet takes: so the average falls while the queue is idle.
+    /// The transmission time of a full packet, by which the average decays while the queue is idle.
     pub packet_time: Duration,
 }
 
-/// How often the probability of adaptive RED is set anew.
+/// The update interval of adaptive RED.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// The least and the greatest probability from which adaptive RED moves on, down and up, and its greatest
-/// step up: 1 % and 50 %.
+/// The bounds of adaptive RED's probability, 1 % and 50 %: below the lower one it is not decreased
+/// and above the upper one not increased. 1 % is also the largest step up.
 const LOW: u64 = (ONE + 50) / 100;
 const HIGH: u64 = 50 * LOW;
 
-/// How an average of lengths moves.
+/// The moving average of queue lengths.
 #[derive(Clone, Debug)]
 pub struct Averaging {
-    /// The weight of the newest length is 2 to the power of minus this.
+    /// The weight of the newest length is 2 to the power of minus this value.
     pub weight_log: u32,
-    /// A place of the table stands for 2 to the power of so many microseconds of idle time.
+    /// The idle time of a table entry is 2 to the power of this value, in microseconds.
     pub cell_log: u32,
-    /// By how many bits the average is shifted down after such a time.
+    /// The right shift of the average after each idle time.
     pub table: [u8; 256],
 }
 
 impl Averaging {
-    /// With this weight, for packets that take so long: while a queue is idle its average falls as if
-    /// packets had passed, by a factor of 1 - weight for each.
+    /// An average with this weight, for packets of this transmission time. While a queue is idle
+    /// the average decays as if packets had passed, by a factor of 1 - weight for each.
     pub fn new(weight: f64, packet_time: Duration) -> Self {
         let weight_log = libm::round(-libm::log2(weight)).clamp(0.0, 31.0) as u32;
         if weight_log == 0 {
-            // The average is the newest length: an idle queue has none.
+            // The average is the newest length, which is zero for an idle queue.
             return Self { weight_log, cell_log: 0, table: [31; 256] };
         }
         let kept = 1.0 - 1.0 / f64::from(1_u32 << weight_log);
@@ -79,14 +81,14 @@ impl Averaging {
     fn after_idle(&self, average: u64, idle: Duration) -> u64 {
         let micros = (idle.as_picos() / 1_000_000).min(255 << self.cell_log);
         match self.table[(micros >> self.cell_log) as usize] {
-            // The beginning of an exponential is nearly a line.
+            // The beginning of an exponential is nearly linear.
             0 => average - ((average * micros) >> self.cell_log).min(average / 2),
             shift => average >> shift,
         }
     }
 }
 
-/// The running state of RED.
+/// The state of RED.
 #[derive(Clone, Debug)]
 pub(crate) struct Red {
     averaging: Averaging,
@@ -94,15 +96,15 @@ pub(crate) struct Red {
     max: u64,
     /// The probability at `max`, in 2^-32.
     most: u64,
-    /// What each byte above `min` adds to it.
+    /// The increase of the probability for each byte above `min`.
     per_byte: u64,
     gentle: bool,
     /// The average length, scaled by the weight.
     average: u64,
-    /// Packets since the last that was signalled, once the average is above `min`.
+    /// Packets since the last mark or drop, while the average is above `min`.
     count: Option<u64>,
-    /// The random number that the next signal waits for, below 2^32, and in bytes by the
-    /// probability of when it was drawn (`red_random`).
+    /// The random number that decides the next mark or drop, below 2^32, and in bytes by the
+    /// probability at the time of the draw (`red_random`).
     drawn: u64,
     drawn_bytes: u64,
     random: Random,
@@ -128,8 +130,8 @@ impl Red {
         }
     }
 
-    /// Moves the probability towards what keeps the average in the middle fifth between the thresholds.
-    /// Says whether that will go on while nothing comes.
+    /// Adapts the probability to keep the average in the middle fifth between the thresholds.
+    /// Returns whether the probability would change further while no packet comes.
     fn adapt(&mut self, idle: Option<Duration>) -> bool {
         let log = self.averaging.weight_log;
         let average =
@@ -141,13 +143,13 @@ impl Red {
         } else if average < self.min + 2 * fifth && self.most >= LOW {
             self.most = self.most / 10 * 9;
         }
-        // Rounded here, and cut off at the beginning.
+        // Rounded here; truncated when RED is configured.
         let length = (self.max - self.min).max(1);
         self.per_byte = ((self.most + length / 2) / length).max(1);
         average > 0 || self.most >= LOW
     }
 
-    /// A packet arrives. Says whether it is to be signalled: marked or dropped.
+    /// Whether an arriving packet is to be marked or dropped.
     pub fn signals(&mut self, waiting_bytes: u64, idle: Option<Duration>) -> bool {
         let log = self.averaging.weight_log;
         self.average = match idle {
@@ -171,7 +173,8 @@ impl Red {
         };
         let count = count + 1;
         self.count = Some(count);
-        // Signals are spread evenly and not by a coin for each packet (Floyd & Jacobson 1993, §7).
+        // Signals are spaced uniformly rather than by an independent draw for each packet (Floyd &
+        // Jacobson 1993, §7).
         let is_due = if is_above {
             let above = u128::from(ONE - self.most) * u128::from(length - self.max);
             let chance = u128::from(self.most) + above / u128::from(self.max.max(1));
@@ -192,16 +195,16 @@ impl Red {
     }
 }
 
-/// A queue with RED before it.
+/// A queue under RED.
 #[derive(Clone, Debug)]
 pub(crate) struct RedQueue<P> {
     red: Box<Red>,
-    /// Packets that can be are marked, not dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     ecn: bool,
     fifo: Fifo<P>,
-    /// When the probability is set anew, if it is.
+    /// When adaptive RED updates its probability.
     updates: Option<Updates>,
-    /// When the transmitter first found nothing, if it has found nothing since.
+    /// When the queue became idle, if it has been idle since.
     idle_since: Option<Time>,
 }
 
@@ -211,7 +214,7 @@ impl<P: Packet> RedQueue<P> {
         Self { red: Box::new(red), ecn, fifo, updates, idle_since: None }
     }
 
-    /// Sets the probability anew as often as that was due.
+    /// Performs the updates that were due.
     fn catch_up(&mut self, now: Time, comes: bool) {
         let Some(updates) = &mut self.updates else { return };
         let (red, since) = (&mut self.red, self.idle_since);
@@ -228,7 +231,7 @@ impl<P: Packet> Queue<P> for RedQueue<P> {
     ) -> Result<(), Reason> {
         self.catch_up(now, true);
         let idle = self.idle_since.map(|since| now.since(since));
-        // A packet that is dropped ends the idle time too, and another begins (`red_enqueue`).
+        // A dropped packet also ends the idle time, and another one begins (`red_enqueue`).
         self.idle_since = idle.map(|_| now);
         if self.red.signals(self.fifo.bytes(), idle) && !(self.ecn && queued.packet.mark()) {
             return Err(Reason::Discipline);
@@ -276,7 +279,7 @@ mod tests {
     #[test]
     fn the_average_follows_the_queue_by_its_weight() {
         let mut red = red(config(0.25));
-        // A quarter of what is missing each time: 4000, 7000, 9250 of 16,000.
+        // The average gains a quarter of the difference each time: 4000, 7000, 9250 of 16,000.
         for expected in [4_000, 7_000, 9_250] {
             red.signals(16_000, None);
             assert_eq!(red.average >> 2, expected);
@@ -285,8 +288,8 @@ mod tests {
 
     #[test]
     fn an_idle_queue_forgets_as_if_packets_had_passed() {
-        // Floyd & Jacobson 1993, §4: by (1 - w)^m. 0.75^10 = 0.056; a shift is a power of two, so what
-        // is left lies within a factor of the square root of two.
+        // Floyd & Jacobson 1993, §4: decay by (1 - w)^m. 0.75^10 = 0.056. A shift is a power of
+        // two, so the result lies within a factor of the square root of two.
         let averaging = Averaging::new(0.25, Duration::from_micros(1200));
         let left = averaging.after_idle(1 << 20, Duration::from_millis(12)) as f64;
         let expected = libm::pow(0.75, 10.0) * libm::exp2(20.0);
@@ -304,10 +307,10 @@ mod tests {
 
     #[test]
     fn in_between_a_share_is_signalled_that_grows_with_the_length() {
-        // At half the way the chance p is 0.05 by itself. Signals that wait for a number of packets
-        // spread evenly over 1..=1/p are (1/p + 1) / 2 = 10.5 packets apart (§7), and the first of all
-        // only draws. 20,000 packets hold 1,905 of them; a distance has the standard deviation
-        // 20 / sqrt(12) = 5.8, so five deviations of their number are 5 * 5.8 * sqrt(1905) / 10.5 = 120.
+        // Halfway between the thresholds p is 0.05. Distances between signals are uniform over
+        // 1..=1/p, with a mean of (1/p + 1) / 2 = 10.5 packets (§7); the first packet only draws.
+        // 20,000 packets hold 1,905 signals. A distance has the standard deviation 20 / sqrt(12) =
+        // 5.8, so five deviations of their number are 5 * 5.8 * sqrt(1905) / 10.5 = 120.
         let mut red = red(config(1.0));
         let signals = (0..20_000).filter(|_| red.signals(30_000, None)).count();
         assert!(signals.abs_diff(1_905) < 120, "{signals}");
@@ -316,18 +319,21 @@ mod tests {
     #[test]
     fn a_gentle_one_climbs_on_to_twice_max() {
         let mut red = red(RedConfig { gentle: true, ..config(1.0) });
-        // At 1.5 max: 0.1 + 0.9 / 2 = 0.55, so after (1 / 0.55 + 1) / 2 = 1.4 packets: with one random
-        // number for each distance that is 1 with 0.55 and 2 else, 1.45 on average.
+        // At 1.5 max, p is 0.1 + 0.9 / 2 = 0.55, so distances have a mean of (1 / 0.55 + 1) / 2 =
+        // 1.4 packets. With one random number for each distance that is 1 with probability 0.55 and
+        // 2 otherwise, 1.45 on average.
         let signals = (0..14_500).filter(|_| red.signals(67_500, None)).count();
-        // Standard deviation of a distance 0.5: of their number 0.5 * sqrt(10000) / 1.45 = 34; five.
+        // The standard deviation of a distance is 0.5, that of their number 0.5 * sqrt(10000) /
+        // 1.45 = 34; the bound is five of them.
         assert!(signals.abs_diff(10_000) < 172, "{signals}");
         assert!((0..100).all(|_| red.signals(90_000, None)));
     }
 
     #[test]
     fn an_adaptive_one_moves_its_probability_by_the_average() {
-        // Floyd et al. 2001, §3: with the average above the middle fifth, here from 33,000 bytes on, more by
-        // a quarter and 1 % at the most, up to 50 %; below it, from 27,000, a tenth less, down to 1 %.
+        // Floyd et al. 2001, §3: with the average above the middle fifth, here from 33,000 bytes
+        // on, up by a quarter but at most 1 %, to 50 %; below it, from 27,000 on, down by a tenth,
+        // to 1 %.
         let mut red = red(RedConfig { adaptive: true, ..config(1.0) });
         let mut after = |length: u64, times: usize| {
             red.average = length;
@@ -339,14 +345,14 @@ mod tests {
         assert!((after(26_999, 1) - 0.099).abs() < 1e-6);
         assert!((after(26_999, 1) - 0.0891).abs() < 1e-6);
         assert!(after(26_999, 100) < 0.01 && after(26_999, 100) > 0.009);
-        // From below 1 % by a quarter, up to the first value above 50 %.
+        // From below 1 % up by a quarter each time, to the first value above 50 %.
         let most = after(40_000, 1000);
         assert!((0.5..0.51).contains(&most), "{most}");
     }
 
     #[test]
     fn a_new_probability_is_for_the_next_draw() {
-        // `red_random` divides by the probability, and `red_adaptative_algo` draws nothing anew.
+        // `red_random` divides by the probability, and `red_adaptative_algo` does not draw again.
         let mut red = red(RedConfig { adaptive: true, ..config(1.0) });
         red.signals(40_000, None);
         let waited = red.drawn_bytes;

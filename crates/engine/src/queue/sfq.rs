@@ -1,6 +1,6 @@
-//! Stochastic Fairness Queueing (`McKenney` 1990), as `sfq` of Linux: flows are hashed to queues that are
-//! served round robin, each for some bytes. When there is no room, the longest queue loses its last
-//! packet.
+//! Stochastic Fairness Queueing (`McKenney` 1990), as in Linux `sch_sfq`: flows are hashed to
+//! queues that are served round robin, each for a quantum of bytes. When the limit is reached, the
+//! longest queue loses its last packet.
 
 use super::flows::{HashKey, Waiting};
 use super::{Drops, Next, Queue, QueueLimit, Queued};
@@ -12,23 +12,23 @@ use tcplab_units::Time;
 /// Settings of SFQ.
 #[derive(Clone, Copy, Debug)]
 pub struct SfqConfig {
-    /// Packets that one queue holds.
+    /// The packet limit of one queue.
     pub depth: u64,
-    /// The most queues that hold packets at once.
+    /// The most queues that may be backlogged at once.
     pub flows: u64,
-    /// How many values the hash has, a power of two.
+    /// The number of hash values, a power of two.
     pub divisor: u32,
-    /// The bytes that a queue may send in its turn.
+    /// The bytes that a queue may send in a turn.
     pub quantum: u64,
 }
 
-/// A queue that holds packets.
+/// A backlogged queue.
 #[derive(Clone, Debug)]
 struct Slot<P> {
     packets: VecDeque<Queued<P>>,
-    /// Bytes that it may still send in this turn.
+    /// Bytes that the queue may still send in this turn.
     allotted: i64,
-    /// When its length changed last, by the count of such changes.
+    /// The sequence number of the queue's last change in length.
     changed: u64,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct Sfq<P> {
     config: SfqConfig,
     limit: QueueLimit,
     key: HashKey,
-    /// By the hash.
+    /// Backlogged queues by hash.
     slots: BTreeMap<u32, Slot<P>>,
-    /// In the order of their turns.
+    /// Hashes in the order of their turns.
     round: VecDeque<u32>,
     waiting: Waiting,
     changes: u64,
@@ -49,7 +49,8 @@ impl<P: Packet> Sfq<P> {
     pub fn new(config: &SfqConfig, limit: QueueLimit, key: HashKey) -> Self {
         let mut config = *config;
         config.flows = config.flows.min(config.divisor.into());
-        // No queue can be longer, and no more can hold packets (`sfq_change`).
+        // No queue may be longer than its depth, and no more queues may be backlogged
+        // (`sfq_change`).
         let limit = match limit {
             QueueLimit::Packets(packets) => {
                 let packets = packets.min(config.depth.saturating_mul(config.flows));
@@ -73,8 +74,8 @@ impl<P: Packet> Sfq<P> {
         i64::try_from(self.config.quantum).unwrap_or(i64::MAX).max(1)
     }
 
-    /// The longest queue loses its last packet: of several the one that became so long last. If all have
-    /// one packet, the next in turn loses it (`sfq_drop`).
+    /// Drops the last packet of the longest queue: of several, the one that reached this length
+    /// last. If all queues hold one packet, the next in turn loses it (`sfq_drop`).
     fn make_room(&mut self, drops: &mut Drops<P>) {
         let length = |slot: &Slot<P>| (slot.packets.len(), slot.changed);
         let longest = self.slots.iter().max_by_key(|(_, slot)| length(slot));
@@ -167,7 +168,8 @@ mod tests {
         Sfq::new(&config, QueueLimit::Packets(limit), HashKey(0))
     }
 
-    /// Flows of the packets that are dropped for so many new ones, and how many of these are not accepted.
+    /// Enqueues so many packets. Returns the flows of the packets dropped for them, and how many
+    /// were refused.
     fn enter(queue: &mut Sfq<Parcel>, flow: u64, number: usize) -> (Vec<u64>, usize) {
         let mut drops = Vec::new();
         let refused = (0..number).filter(|_| {
@@ -186,22 +188,22 @@ mod tests {
         enter(&mut queue, 2, 2);
         assert_eq!([leave(&mut queue), leave(&mut queue)], [Some(1), Some(2)]);
         enter(&mut queue, 3, 1);
-        // The turn of flow 2 ends when it is asked again, after the new one has come.
+        // The turn of flow 2 ends at the next dequeue, after the new packet has come.
         let rest: Vec<_> = std::iter::from_fn(|| leave(&mut queue)).collect();
         assert_eq!(rest, [1, 3, 2, 1]);
     }
 
     #[test]
     fn the_longest_queue_makes_room() {
-        // McKenney 1990: buffers are taken from the longest queue, here from its end.
+        // McKenney 1990: buffers are taken from the longest queue, here from its tail.
         let mut queue = sfq(6, 100, 100);
         enter(&mut queue, 1, 4);
         enter(&mut queue, 2, 2);
         assert_eq!(enter(&mut queue, 2, 1), (vec![1], 0));
-        // Both have three: the one that became so long last.
+        // Both hold three packets: the one that reached this length last loses one.
         assert_eq!(enter(&mut queue, 3, 1), (vec![1], 0));
         assert_eq!(enter(&mut queue, 3, 1), (vec![2], 0));
-        // All have two, and the one with three of them is that of the packet itself.
+        // All hold two packets, so the longest queue is that of the new packet.
         assert_eq!(enter(&mut queue, 3, 1), (vec![3], 0));
     }
 
@@ -226,7 +228,7 @@ mod tests {
     fn a_flow_holds_so_many_packets() {
         let mut queue = sfq(100, 4, 100);
         assert_eq!(enter(&mut queue, 1, 6), (vec![], 2));
-        // No more than the depth of all flows together.
+        // The limit is at most the depth of all flows together.
         assert_eq!(sfq(1000, 4, 10).limit, QueueLimit::Packets(40));
     }
 }

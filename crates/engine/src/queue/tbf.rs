@@ -1,6 +1,6 @@
-//! A token bucket, as `tbf` of Linux: packets leave at a rate below that of the link, bursts excepted.
-//! Tokens are counted as the time in which they come, in whole nanoseconds, with the kernel's division
-//! by the rate (`psched_l2t_ns`).
+//! A token bucket filter, as in Linux `sch_tbf`: packets leave at a rate below that of the link,
+//! except for bursts. Tokens are counted in whole nanoseconds, with the kernel's division by the
+//! rate (`psched_l2t_ns`).
 
 use super::{Drops, Fifo, Next, Queue, Queued};
 use crate::observer::Reason;
@@ -12,9 +12,9 @@ use tcplab_units::{Duration, Rate, Time};
 pub struct TbfConfig {
     /// The rate at which tokens come.
     pub rate: Rate,
-    /// Bytes that the bucket holds. A larger packet never passes.
+    /// The bucket size in bytes. A larger packet never passes.
     pub burst: u64,
-    /// The rate of bursts, and the bytes that may leave faster than that. A larger packet never passes.
+    /// The peak rate, and the bytes that may exceed it. A larger packet never passes.
     pub peak: Option<(Rate, u64)>,
 }
 
@@ -25,7 +25,7 @@ impl TbfConfig {
     }
 }
 
-/// How long bytes take at a rate: multiplied, and shifted down.
+/// Transmission times at a rate, by multiplication and right shift.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     factor: u64,
@@ -33,7 +33,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// With the largest factor of 32 bits (`psched_ratecfg_precompute`). Rates are in whole bytes a second.
+    /// The pace with the largest factor of 32 bits (`psched_ratecfg_precompute`). Rates are in
+    /// whole bytes a second.
     pub fn new(rate: Rate) -> Self {
         let bytes = (rate.bits_per_second() / 8).max(1);
         let mut nanos = 1_000_000_000_u64;
@@ -48,13 +49,13 @@ impl Pace {
         }
     }
 
-    /// Nanoseconds for so many bytes.
+    /// The nanoseconds for so many bytes.
     pub fn nanos(self, bytes: u64) -> u64 {
         ((u128::from(bytes) * u128::from(self.factor)) >> self.shift) as u64
     }
 }
 
-/// Tokens that come at a rate, as the time in which they come.
+/// A bucket of tokens, counted in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens {
     pace: Pace,
@@ -63,24 +64,25 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// A bucket that is full with so many bytes, and is full.
+    /// A full bucket of this size in bytes.
     pub fn new(rate: Rate, bytes: u64) -> Self {
         Self::lasting(rate, Pace::new(rate).nanos(bytes))
     }
 
-    /// One that is full after so many nanoseconds, and is full.
+    /// A full bucket of this size in nanoseconds.
     pub fn lasting(rate: Rate, nanos: u64) -> Self {
         let most = nanos.cast_signed();
         Self { pace: Pace::new(rate), most, left: most }
     }
 
-    /// What is left of them for a packet after some nanoseconds: below zero, what is missing.
+    /// The tokens left after a packet, with those earned in `passed` nanoseconds. Negative if
+    /// tokens are missing.
     pub fn after(&self, passed: i64, bytes: u32) -> i64 {
         let price = self.pace.nanos(bytes.into()).cast_signed();
         self.left.saturating_add(passed).min(self.most) - price
     }
 
-    /// A packet has left so many.
+    /// Sets the tokens left after a packet has passed.
     pub fn keep(&mut self, left: i64) {
         self.left = left;
     }
@@ -92,7 +94,7 @@ pub(crate) struct TokenBucket<P> {
     largest: u64,
     tokens: Tokens,
     peak: Option<Tokens>,
-    /// When tokens were counted.
+    /// When the tokens were last counted.
     counted: Time,
     fifo: Fifo<P>,
 }
@@ -161,8 +163,8 @@ mod tests {
         Time::ZERO + Duration::from_micros(micros)
     }
 
-    /// Whether a packet leaves then, or when one may, in microseconds: the kernel's division loses some
-    /// nanoseconds.
+    /// The time if a packet leaves then, or when one may leave, in microseconds: the kernel's
+    /// division loses some nanoseconds.
     fn leave(bucket: &mut TokenBucket<Parcel>, now: Time) -> Option<u64> {
         let micros = |time: Time| (time.since(Time::ZERO).as_picos() + 10_000) / 1_000_000;
         match bucket.dequeue(now, &mut Vec::new()) {
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_at_once_and_the_rest_at_the_rate() {
-        // 1500 bytes take a millisecond at 12 Mbit/s; two fit into the bucket.
+        // 1500 bytes take a millisecond at 12 Mbit/s; two packets fit into the bucket.
         let mut bucket = bucket(3000);
         for _ in 0..5 {
             bucket.enqueue(at(0), queued(at(0), Parcel::default()), &mut Vec::new()).unwrap();
@@ -183,7 +185,7 @@ mod tests {
         assert_eq!(leave(&mut bucket, at(0)), Some(1000));
         assert_eq!(leave(&mut bucket, at(600)), Some(1000));
         assert_eq!(leave(&mut bucket, at(1000)), Some(1000));
-        // Asked late, it has saved what came meanwhile.
+        // A late dequeue finds the tokens earned meanwhile.
         assert_eq!(leave(&mut bucket, at(2700)), Some(2700));
         assert_eq!(leave(&mut bucket, at(2700)), Some(3000));
         assert_eq!(leave(&mut bucket, at(3000)), Some(3000));
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_peak_rate_spreads_the_burst() {
-        // Two packets of tokens, which may leave a quarter of a millisecond apart.
+        // The bucket holds two packets, which may leave a quarter of a millisecond apart.
         let peak = Some(("48 Mbit/s".parse().unwrap(), 1500));
         let config = TbfConfig { rate: "12 Mbit/s".parse().unwrap(), burst: 3000, peak };
         let mut bucket = TokenBucket::new(&config, Fifo::new(QueueLimit::Packets(10)));
@@ -201,7 +203,7 @@ mod tests {
         }
         assert_eq!([leave(&mut bucket, at(0)), leave(&mut bucket, at(0))], [Some(0), Some(250)]);
         assert_eq!(leave(&mut bucket, at(250)), Some(250));
-        // The third needs a millisecond of tokens, of which a quarter has come.
+        // The third packet needs a millisecond of tokens, of which a quarter has come.
         assert_eq!(leave(&mut bucket, at(250)), Some(1000));
         assert_eq!(leave(&mut bucket, at(1000)), Some(1000));
         let config = TbfConfig { peak: config.peak.map(|(rate, _)| (rate, 1499)), ..config };
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(enter(&mut bucket(1499)), Err(Reason::Discipline));
         let mut bucket = bucket(1500);
         let taken = (0..11).filter(|_| enter(&mut bucket).is_ok()).count();
-        // The queue holds ten.
+        // The queue holds ten packets.
         assert_eq!((taken, enter(&mut bucket)), (10, Err(Reason::Full)));
     }
 

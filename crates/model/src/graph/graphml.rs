@@ -1,8 +1,8 @@
-//! `GraphML` (Brandes et al.: `GraphML` Primer), as far as networks need it: nodes, undirected edges, and
-//! what is said of both under names that a `<key>` declares.
+//! The part of `GraphML` that networks need (Brandes et al.: `GraphML` Primer): nodes, undirected
+//! edges, and their attributes under names that a `<key>` declares.
 //!
-//! Event by event, so that a file takes as long as it is, whatever it holds; entities of its own are
-//! refused.
+//! Reads event by event, so that time is linear in the size of any file. Entity declarations are
+//! rejected.
 
 use super::{Edge, Graph, MOST_LINKS, Node, degrees, set, start_of, too_many};
 use quick_xml::Reader;
@@ -10,30 +10,30 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use std::collections::BTreeMap;
 
-/// Elements within each other: six in a graph, and some for what others add.
+/// The nesting limit: a graph has six levels, and extensions may add some.
 const DEEPEST: usize = 100;
 
-/// Declarations of names; the Internet Topology Zoo has 40.
+/// The limit of attribute declarations; the Internet Topology Zoo has 40.
 const MOST_KEYS: usize = 200;
 
-/// What is said of nodes and edges that has a meaning here.
+/// The attributes of nodes and edges that are used here.
 const KNOWN: [&str; 8] =
     ["label", "Latitude", "Longitude", "rate", "LinkSpeedRaw", "delay", "queue", "loss"];
 
-/// Bytes of what is said; no label or quantity is longer.
+/// The limit of an attribute's text in bytes; no label or quantity is longer.
 const LONGEST: usize = 1000;
 
-/// What `<key>` declares.
+/// A `<key>` declaration.
 #[derive(Debug, Default)]
 struct Key {
     name: String,
     /// `node`, `edge`, or any.
     of: String,
-    /// What holds where nothing is said.
+    /// The value where none is given.
     default: Option<String>,
 }
 
-/// An element that is open.
+/// An open element.
 #[derive(Debug)]
 enum Open {
     Graphml,
@@ -42,9 +42,9 @@ enum Open {
     Graph,
     Node,
     Edge,
-    /// What is said under the id of a key.
+    /// The value of the key with this id.
     Data(String),
-    /// Of no interest.
+    /// Any other element.
     Other,
 }
 
@@ -98,7 +98,7 @@ fn decoded<T: Into<String>, E>(text: Result<T, E>) -> Result<String, String> {
 #[derive(Default)]
 struct Parser<'a> {
     text: &'a str,
-    /// How far it has been read, and the line there, from 1.
+    /// The position reached, and its line, from 1.
     reached: usize,
     line: usize,
     began: bool,
@@ -107,7 +107,7 @@ struct Parser<'a> {
     open: Vec<Open>,
     /// The text of the innermost element.
     said: String,
-    /// What was said of the node or edge that is open, by name.
+    /// The attributes of the open node or edge, by name.
     about: BTreeMap<String, String>,
     graph: Graph,
 }
@@ -252,7 +252,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Adds what keys say of all nodes or edges that say nothing else.
+    /// Adds the default attributes of all nodes or edges.
     fn add_defaults(&mut self, of: &str) {
         for key in self.keys.values().filter(|key| key.of == of || key.of == "all") {
             if let Some(default) = &key.default
@@ -269,7 +269,7 @@ const DIRECTED: &str =
 
 /// An attribute of an element.
 fn attribute(element: &BytesStart<'_>, name: &str) -> Result<Option<String>, String> {
-    // Checks for attributes that are there twice compare each with all others.
+    // The parser's check for duplicate attributes takes quadratic time.
     for attribute in element.attributes().with_checks(false) {
         let attribute = attribute.map_err(|error| format!("is not GraphML: {error}"))?;
         if attribute.key.as_ref() == name.as_bytes() {

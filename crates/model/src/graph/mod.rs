@@ -10,36 +10,37 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::{Duration, Rate};
 
-/// More links are no network that a run could have.
+/// The most links that a run can have.
 const MOST_LINKS: usize = 200_000;
 
-/// Bytes of a file; the largest networks of the Internet Topology Zoo have less than 1 MB.
+/// The size limit of a file in bytes; the largest networks of the Internet Topology Zoo have less
+/// than 1 MB.
 pub(crate) const MOST_BYTES: u64 = 20_000_000;
 
 /// The mean radius of the Earth (IUGG 1980), in km.
 const RADIUS_KM: f64 = 6371.0088;
 
-/// What light takes for a kilometre of fibre, in µs (ITU-T G.114, annex A).
+/// The propagation delay of a kilometre of fibre, in µs (ITU-T G.114, annex A).
 const US_PER_KM: f64 = 5.0;
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Default)]
 struct Graph {
     nodes: Vec<Node>,
     edges: Vec<Edge>,
 }
 
-/// A node as a file has it.
+/// A node of the file.
 #[derive(Debug, Default)]
 struct Node {
     id: String,
-    /// What it is called, where that is not its id.
+    /// The node's name, if that is not its id.
     label: Option<String>,
     latitude: Option<f64>,
     longitude: Option<f64>,
 }
 
-/// A link as a file has it, with the line where it stands.
+/// A link of the file, with its line.
 #[derive(Debug, Default)]
 struct Edge {
     line: usize,
@@ -48,8 +49,8 @@ struct Edge {
     settings: Map<String, Value>,
 }
 
-/// The links of a file of this name as `network.graph.links` has them. `given` is what the table says
-/// about links of which the file says nothing.
+/// The links of a file of this name in the form of `network.graph.links`. `given` are the table's
+/// defaults for links.
 pub(crate) fn links(name: &str, text: &str, given: &Map<String, Value>) -> Result<Value, String> {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     let graph = match ending.as_deref() {
@@ -93,8 +94,8 @@ pub(crate) fn links(name: &str, text: &str, given: &Map<String, Value>) -> Resul
     Ok(links.into())
 }
 
-/// The names of nodes, by id: their labels in the letters that names have, with the id where several
-/// nodes have the same.
+/// The names of nodes by id: their labels in the characters allowed in names, with the id added
+/// where several nodes have the same label.
 fn names(nodes: &[Node]) -> Result<BTreeMap<&str, String>, String> {
     let plain = |text: &str| -> String {
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -126,11 +127,12 @@ fn names(nodes: &[Node]) -> Result<BTreeMap<&str, String>, String> {
     Ok(names)
 }
 
-/// What light takes in fibre along the great circle between two nodes, if it is known where they are.
+/// The propagation delay in fibre along the great circle between two nodes, if both positions are
+/// known.
 fn delay(from: &Node, to: &Node) -> Option<Duration> {
     let place = |node: &Node| Some((node.latitude?.to_radians(), node.longitude?.to_radians()));
     let ((latitude, longitude), (other_latitude, other_longitude)) = (place(from)?, place(to)?);
-    // The haversine formula: exact for short ways, too.
+    // The haversine formula, which is exact for short distances too.
     let half = |angle: f64| libm::pow(libm::sin(angle / 2.0), 2.0);
     let chord = half(other_latitude - latitude)
         + libm::cos(latitude) * libm::cos(other_latitude) * half(other_longitude - longitude);
@@ -146,14 +148,14 @@ fn degrees(text: &str, most: f64, line: usize) -> Result<f64, String> {
     })
 }
 
-/// Adds what a file says about a link under a name that links know. Other names say nothing here.
+/// Adds an attribute of a link under a known name. Other names are ignored.
 fn set(edge: &mut Edge, name: &str, text: &str) -> Result<(), String> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(());
     }
     let value = match name {
-        // bit/s, as the Internet Topology Zoo has it.
+        // In bit/s, as in the Internet Topology Zoo.
         "LinkSpeedRaw" => match text.parse::<f64>() {
             Ok(bits) if (1.0..1e18).contains(&bits) => {
                 format!("{} bit/s", libm::round(bits) as u64).into()
@@ -175,21 +177,21 @@ fn set(edge: &mut Edge, name: &str, text: &str) -> Result<(), String> {
     if let Some(problem) = mistake {
         return Err(format!("in line {}: {key}: {problem}", edge.line));
     }
-    // What is said in words of tcplab counts more.
+    // An attribute with tcplab's own name takes precedence.
     if name == key || !edge.settings.contains_key(key) {
         edge.settings.insert(key.into(), value);
     }
     Ok(())
 }
 
-/// What is wrong with a value, if anything is.
+/// The problem of a value, if it has one.
 fn mistake<T: Read>(value: &Value) -> Option<Problem> {
     let mut mistakes: Vec<Mistake> = Vec::new();
     T::read(value, &Place::Root, &mut mistakes);
     mistakes.into_iter().next().map(|mistake| mistake.problem)
 }
 
-/// As much of a text as is worth showing.
+/// The start of a text, for a message.
 fn start_of(text: &str) -> String {
     text.chars().take(40).collect()
 }
@@ -217,7 +219,7 @@ mod tests {
         let degree = Duration::from_micros(556);
         assert_eq!(delay(&node(0.0, 10.0), &node(0.0, 11.0)), Some(degree));
         assert_eq!(delay(&node(-31.0, 179.5), &node(-30.0, 179.5)), Some(degree));
-        // Over the line of the date, and from pole to pole: half of 40,030.23 km.
+        // Across the date line, and from pole to pole: half of 40,030.23 km.
         assert_eq!(delay(&node(0.0, 179.5), &node(0.0, -179.5)), Some(degree));
         let half = Duration::from_micros(100_076);
         assert_eq!(delay(&node(90.0, 0.0), &node(-90.0, 77.0)), Some(half));

@@ -29,7 +29,7 @@ pub(super) fn read(text: &str) -> Result<Graph, String> {
     let (from, to) = (column("from")?, column("to")?);
     let (mut graph, mut known) = (Graph::default(), BTreeSet::new());
     for record in reader.records() {
-        // A row with too few or too many fields names its line itself.
+        // The error of a row with too few or too many fields has the line.
         let record = record.map_err(wrong)?;
         let line = record.position().map_or(0, csv::Position::line) as usize;
         let [from, to] = [from, to].map(|column| record[column].to_owned());

@@ -1,4 +1,4 @@
-//! The simulators in which most studies of TCP were made.
+//! The simulators used in most studies of TCP.
 
 use super::Table;
 use crate::schema::{
@@ -7,8 +7,9 @@ use crate::schema::{
 };
 use tcplab_units::{Bytes, Duration};
 
-/// ns-2: `Agent/TCP/Newreno` and `Agent/TCPSink`, by `ns-default.tcl`, which names the variables, and
-/// `tcp.cc`. Studies changed much of it: `window_` always, the segments and the delay of ACKs often.
+/// ns-2: `Agent/TCP/Newreno` and `Agent/TCPSink`, by `ns-default.tcl`, which names the variables,
+/// and `tcp.cc`. Studies often changed these: always `window_`, and often the segment size and
+/// delayed ACKs.
 pub(super) fn ns2() -> Table {
     table! {
         flavour: Flavour::Rfc, "none of its own here";
@@ -68,7 +69,7 @@ pub(super) fn ns2() -> Table {
     }
 }
 
-/// ns-3, as of ns-3.33 (2021), by the defaults of its attributes in `src/internet/model`.
+/// ns-3 as of ns-3.33 (2021), by the attribute defaults in `src/internet/model`.
 pub(super) fn ns3() -> Table {
     table! {
         flavour: Flavour::Rfc, "none of its own here";

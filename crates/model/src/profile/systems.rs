@@ -1,4 +1,4 @@
-//! Systems of their day: Linux 2.6, FreeBSD 9, Windows 7.
+//! Historical systems: Linux 2.6, FreeBSD 9, Windows 7.
 
 use super::Table;
 use crate::schema::{
@@ -88,7 +88,7 @@ pub(super) fn linux_2_6_20() -> Table {
     }
 }
 
-/// FreeBSD 9.2 (2013). The source read was that of 9.3; files are those of sys/netinet.
+/// FreeBSD 9.2 (2013), by the source of 9.3; files are those of sys/netinet.
 pub(super) fn freebsd_9_2() -> Table {
     table! {
         flavour: Flavour::Rfc, "none of its own here; the source read for this table is that of 9.3";
@@ -157,7 +157,8 @@ pub(super) fn freebsd_9_2() -> Table {
     }
 }
 
-/// Windows 7 (2009). Its source is not public: what Microsoft documents, and where that ends, `rfc`.
+/// Windows 7 (2009). Its source is not public: values are from Microsoft's documentation, and
+/// otherwise those of `rfc`.
 pub(super) fn windows_7() -> Table {
     table! {
         flavour: Flavour::Rfc, "not documented; as in `rfc`";

@@ -1,4 +1,4 @@
-//! The three ways in which settings are declared: a table, a choice of tables, a choice of words.
+//! The three ways to declare settings: a table, a choice of tables, a choice of words.
 
 /// `optional!()` is no default; `optional!(value)` is one.
 macro_rules! optional {
@@ -10,8 +10,8 @@ macro_rules! optional {
     };
 }
 
-/// A table: `pub field: Type [range] = default`, the range and the default where there are any.
-/// The comments are what users read in the JSON Schema.
+/// A table: `pub field: Type [range] = default`, with an optional range and default. Its doc
+/// comments become the descriptions of the JSON Schema.
 macro_rules! table {
     (
         $(#[doc = $about:literal])+ $(#[derive($($derive:ident),+)])?
@@ -86,8 +86,8 @@ macro_rules! table {
     };
 }
 
-/// A choice between tables by their key `kind`. A function given as `short` turns a shorter way of
-/// writing into the table it stands for.
+/// A choice between tables by their key `kind`. A function given as `short` expands a short form
+/// into its table.
 macro_rules! choice {
     (
         $(#[doc = $about:literal])+ #[what($what:literal)] $(#[short($short:path)])?
@@ -106,7 +106,7 @@ macro_rules! choice {
             /// The words of all kinds.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// The word for its kind.
+            /// The word of this kind.
             pub fn word(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $word,)+
@@ -168,17 +168,17 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word for it.
+            /// The word of this value.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
                 }
             }
 
-            /// What it means.
+            /// The meaning of this value.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($($doc),+).trim_ascii(),)+

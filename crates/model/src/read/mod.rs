@@ -1,4 +1,4 @@
-//! Turns a tree of values into typed settings, and tells what the tree may contain.
+//! Turns a tree of values into typed settings, and describes what the tree may contain.
 //!
 //! One definition of a table (`table!`) gives its struct, its reader and its JSON Schema, so that
 //! the three cannot differ.
@@ -20,15 +20,15 @@ pub(crate) use table::{Fields, Table, key, read_kind};
 use crate::mistake::Mistake;
 use serde_json::Value;
 
-/// Something that can stand in an experiment.
+/// A type of value in an experiment.
 pub(crate) trait Read: Sized {
-    /// A correct value, as it is written; for messages.
+    /// A valid value as written, for messages.
     const EXAMPLE: &'static str = "";
 
     /// Reads `value`, which stands at `at`. Without a result, at least one mistake was added.
     fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self>;
 
-    /// The example, read.
+    /// The example, parsed.
     fn example() -> Option<Self> {
         let example = serde_json::from_str(Self::EXAMPLE).ok()?;
         Self::read(&example, &Place::Root, &mut Vec::new())

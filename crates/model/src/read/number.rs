@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::fmt::Display;
 use tcplab_units::{Bytes, Duration, Rate};
 
-/// Something of which a range can be asked.
+/// A value that can have a range.
 pub(crate) trait Bounded {
-    /// What the range is made of.
+    /// The type of the range's ends.
     type Item: PartialOrd + Display + Default + Serialize;
 
-    /// The numbers themselves.
+    /// The numbers to be checked.
     fn items(&self) -> &[Self::Item];
 }
 

@@ -1,4 +1,4 @@
-//! Where in an experiment a value stands.
+//! The place of a value in an experiment.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tcplab_units::{Bytes, Duration, Rate};
 
-/// Says that `value` is not what belongs here.
+/// The problem that `value` is not of the expected type.
 pub(crate) fn wrong_type(value: &Value, expected: &'static str) -> Problem {
     let found = match value {
         Value::Null => "nothing".into(),
@@ -18,14 +18,14 @@ pub(crate) fn wrong_type(value: &Value, expected: &'static str) -> Problem {
     Problem::WrongType { found, expected }
 }
 
-/// Enough of a text to recognise it.
+/// The start of a text, enough to recognise it.
 fn start_of(text: &str) -> String {
     const SHOWN: usize = 60;
     let start: String = text.chars().take(SHOWN).collect();
     if start.len() < text.len() { format!("{start}...") } else { start }
 }
 
-/// Reads one of `known`, which are names of `what`.
+/// Reads one of the `known` words, which name a `what`.
 pub(crate) fn word<'a>(
     value: &Value,
     at: &Place<'_>,
@@ -65,7 +65,7 @@ pub(crate) fn kind<'a>(
     word(kind, &place, what, known, mistakes)
 }
 
-/// The number of a quantity, as a pattern.
+/// A regular expression for the number of a quantity.
 pub(crate) const NUMBER: &str = "[0-9_]*\\.?[0-9_]*([eE][+-]?[0-9]+)?";
 
 macro_rules! quantity {
@@ -141,7 +141,7 @@ impl Read for bool {
     }
 }
 
-/// The longest text of an experiment: a command line, the path of a file.
+/// The longest text in an experiment: a command line, the path of a file.
 const MOST_TEXT: usize = 10_000;
 
 impl Read for String {

@@ -21,7 +21,7 @@ pub(crate) fn define(
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// A doc comment as it is shown to users: paragraphs without line ends inside.
+/// A doc comment as shown to users: paragraphs without line breaks.
 pub(crate) fn one_line(doc: &str) -> String {
     let mut text = String::new();
     for line in doc.lines().map(str::trim) {
@@ -53,7 +53,7 @@ pub(crate) fn describe_field<T: Serialize>(
     schema
 }
 
-/// Unset options are not part of what a user would write.
+/// Removes unset options, which a user would not write.
 fn without_nulls(mut value: Value) -> Value {
     if let Value::Object(values) = &mut value {
         values.retain(|_, value| !value.is_null());
@@ -64,7 +64,7 @@ fn without_nulls(mut value: Value) -> Value {
 /// Adds the range of a number.
 pub(crate) fn bounds<T: Bounded>(mut schema: Value, range: &RangeInclusive<T::Item>) -> Value {
     for (key, bound) in [("minimum", range.start()), ("maximum", range.end())] {
-        // The largest number there is says nothing, and few programs can hold it.
+        // The largest number is no constraint, and few programs can represent it.
         if let Ok(bound @ Value::Number(_)) = serde_json::to_value(bound)
             && bound.as_u64() != Some(u64::MAX)
         {
@@ -76,7 +76,7 @@ pub(crate) fn bounds<T: Bounded>(mut schema: Value, range: &RangeInclusive<T::It
     schema
 }
 
-/// A choice between tables by `kind`; `short` when it can also be written as one value.
+/// A choice between tables by `kind`; `short` if there is also a short form.
 pub(crate) fn describe_choice(about: &str, short: bool, kinds: &[(&str, Value)]) -> Value {
     let words: Vec<_> = kinds.iter().map(|(word, _)| *word).collect();
     let mut forms: Vec<_> = kinds

@@ -5,9 +5,9 @@ use crate::mistake::{Mistake, Problem};
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
 
-/// The keys of a table, and how they are read.
+/// The keys of a table and their readers.
 pub(crate) trait Fields: Sized {
-    /// All keys, as they are written.
+    /// All keys as written.
     const KEYS: &'static [&'static str];
 
     /// Reads all keys, so that every mistake is found.
@@ -17,7 +17,7 @@ pub(crate) trait Fields: Sized {
     fn describe(definitions: &mut Definitions) -> Value;
 }
 
-/// The key of a field: `let` for `r#let`, which Rust keeps for itself.
+/// The key of a field: `let` for `r#let`, since `let` is a keyword of Rust.
 pub(crate) const fn key(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', rest @ ..] => match std::str::from_utf8(rest) {
@@ -32,13 +32,14 @@ pub(crate) const fn key(field: &'static str) -> &'static str {
 pub(crate) struct Table<'a> {
     values: &'a Map<String, Value>,
     at: &'a Place<'a>,
-    /// The table was written in its short form, as one value: its keys have no place of their own.
+    /// Whether the table was written in its short form, so that its keys have no places of their
+    /// own.
     short: bool,
     mistakes: &'a mut Vec<Mistake>,
 }
 
 impl<'a> Table<'a> {
-    /// Begins to read a table, and reports the keys it should not have.
+    /// Begins to read a table, and reports unknown keys.
     pub fn open(
         value: &'a Value,
         at: &'a Place<'a>,
@@ -60,9 +61,10 @@ impl<'a> Table<'a> {
         Some(Self { values, at, short: false, mistakes })
     }
 
-    /// Reads one key; without a default it must be there.
+    /// Reads one key, which is required if it has no default.
     ///
-    /// Where a value is wrong, the example for it stands in, so that what follows from it is looked
+    /// An invalid value is replaced with the example, so that dependent settings are checked too
+    /// and all mistakes are found at once.
     /// at too and all mistakes are found at once.
     pub fn read<T: Read>(&mut self, key: &'static str, default: Option<T>) -> Option<T> {
         let place = if self.short { *self.at } else { self.at.key(key) };
@@ -71,7 +73,7 @@ impl<'a> Table<'a> {
                 T::read(value, &place, self.mistakes).or_else(T::example)
             }
             _ => default.or_else(|| {
-                // A missing value has no place but its key, also in a table that was written short.
+                // The place of a missing value is its key, also in a table's short form.
                 let place = self.at.key(key);
                 self.mistakes.push(Problem::Missing { example: T::EXAMPLE }.at(place));
                 T::example()
@@ -79,7 +81,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Refuses what lies outside `range`.
+    /// Rejects values outside `range`.
     pub fn within<T: Bounded + Read>(
         &mut self,
         key: &'static str,

@@ -1,4 +1,4 @@
-//! Counts flows out: who sends to whom, when, by which way.
+//! Expands flows: sender, receiver, start, and path of each.
 
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
@@ -13,19 +13,19 @@ use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 use tcplab_units::{Duration, Rate};
 
-/// The lanes of all flows together; more would not fit into memory.
+/// The most lanes on the paths of all flows together; more do not fit into memory.
 const MOST_HOPS: usize = 50_000_000;
 
-/// The transfers of all flows together: as many as a table has rows.
+/// The most transfers of all flows together: the row limit of a table.
 const MOST_TRANSFERS: u64 = 50_000_000;
 
-/// The datagrams of all flows together: a run of some minutes.
+/// The most datagrams of all flows together: a run of some minutes.
 const MOST_DATAGRAMS: u64 = 1_000_000_000;
 
-/// The bytes of an ACK without options: the headers of IPv4 and TCP.
+/// The size of an ACK without options: the headers of IPv4 and TCP.
 const LEAST_PACKET: u64 = 40;
 
-/// What timestamps take of every segment (RFC 7323 appendix A).
+/// The bytes that timestamps take of every segment (RFC 7323 appendix A).
 const TIMESTAMPS: u64 = 12;
 
 /// All flows, in the order of the file.
@@ -83,15 +83,15 @@ struct Flows<'a> {
     stacks: &'a Stacks<'a>,
     plans: Vec<FlowPlan>,
     hops: usize,
-    /// How many transfers begin, on average.
+    /// The mean number of transfers.
     transfers: f64,
-    /// How many datagrams leave, on average.
+    /// The mean number of datagrams.
     datagrams: f64,
     mistakes: &'a mut Vec<Mistake>,
 }
 
 impl Flows<'_> {
-    /// The entries that make sense.
+    /// The valid entries.
     fn entries<'b>(&mut self, experiment: &'b Experiment) -> Vec<Entry<'b>> {
         let mut names = BTreeMap::new();
         let mut entries = Vec::new();
@@ -113,7 +113,7 @@ impl Flows<'_> {
                     names::check(&class.name, place, self.mistakes);
                 }
             }
-            // Mistakes that any path would show, also where there is none.
+            // Finds mistakes that do not depend on the path, also where there is none.
             let traffic = flow.traffic.plan(&Setting {
                 duration: experiment.duration,
                 class: "",
@@ -155,7 +155,7 @@ impl Flows<'_> {
         };
         match (side(&flow.from, "from"), side(&flow.to, "to")) {
             (Some(from), Some(to)) => Some(Ends { from, to }),
-            // The ends of a link stand in, so that the rest of the flow is looked at too.
+            // The ends of a link stand in, so that the rest of the flow is checked too.
             _ => self
                 .topology
                 .lanes
@@ -232,8 +232,8 @@ impl Flows<'_> {
         }
     }
 
-    /// Refuses transfers that would fill the memory with connections, or a disk with their rows, and
-    /// datagrams that would take hours.
+    /// Rejects transfers whose connections would fill the memory or whose rows would fill a disk,
+    /// and datagrams that would take hours.
     fn add_objects(
         &mut self,
         flow: &Flow,
@@ -259,7 +259,7 @@ impl Flows<'_> {
         Err((key, Problem::TooMany { what, number: *all as u128, most }))
     }
 
-    /// The ways of all flows of an entry.
+    /// The paths of all flows of an entry.
     fn paths(&mut self, ends: &Ends, count: u64, place: &str) -> Option<Vec<Path>> {
         let mut paths = Vec::new();
         for k in 0..count {
@@ -277,7 +277,8 @@ impl Flows<'_> {
         Some(paths)
     }
 
-    /// Datagrams are counted when they arrive; which is a copy, no number in them tells.
+    /// Rejects datagrams on links with duplication: the receiver counts datagrams, and could not
+    /// tell a copy.
     fn check_copies(&mut self, path: &Path, place: &str) {
         let copies = |lane: &&usize| self.topology.lanes[**lane].duplication.0 > 0.0;
         if let Some(lane) = path.forward.iter().find(copies) {
@@ -332,7 +333,7 @@ impl Flows<'_> {
     }
 }
 
-/// A full segment: its data, and with headers.
+/// The sizes of a full segment, without and with headers.
 fn segment(transport: &Transport, mtu: u64) -> (u64, u64) {
     let most = mtu - LEAST_PACKET;
     let Transport::Tcp(TcpPlan { stack, peer_stack }) = transport else { return (most, mtu) };
@@ -341,16 +342,17 @@ fn segment(transport: &Transport, mtu: u64) -> (u64, u64) {
     (mss.saturating_sub(options).max(1), mss + LEAST_PACKET)
 }
 
-/// The least packet passes it in less than half a picosecond, in which time is counted.
+/// Whether the smallest packet passes a lane in less than half a picosecond, the resolution of
+/// time.
 fn takes_no_time(lane: &LanePlan) -> bool {
     lane.delay.is_zero() && lane.rate.time_for(LEAST_PACKET).is_zero()
 }
 
-/// The way of a flow and what follows from it.
+/// The path of a flow and values derived from it.
 struct Path {
     forward: Vec<usize>,
     back: Vec<usize>,
-    /// The largest packet that fits both ways, and that fits there.
+    /// The largest packet on the path: in both directions, and forward.
     mtu: u64,
     forward_mtu: u64,
     base_rtt: Duration,

@@ -1,4 +1,4 @@
-//! What is said of hosts, by node.
+//! Settings of hosts, by node.
 
 use super::names::ends;
 use super::topology::Topology;
@@ -9,9 +9,8 @@ use crate::schema::{Experiment, Host, Queue, Stack};
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::Duration;
 
-/// What each entry says of hosts, with its place and its nodes. What counts more comes later: a
-/// name without a `*` more than one with it. Names that no node has are refused where stacks are
-/// decided.
+/// The entries for hosts, with their places and nodes, in ascending precedence: a name without a
+/// `*` comes after one with it. Names that match no node are rejected where stacks are resolved.
 fn entries<'a>(
     experiment: &'a Experiment,
     topology: &Topology,
@@ -25,8 +24,8 @@ fn entries<'a>(
     all.collect()
 }
 
-/// Hosts that take time, or have a queue of their own or receive offload, in the order of their nodes.
-/// The lanes that begin at those with a queue have that queue.
+/// Hosts with processing time, a queue of their own or receive offload, in the order of their
+/// nodes. Sets the queues of the lanes that begin at hosts with a queue.
 pub(crate) fn resolve(experiment: &Experiment, topology: &mut Topology) -> Vec<HostPlan> {
     let mut hosts: BTreeMap<usize, HostPlan> = BTreeMap::new();
     let mut qdiscs = BTreeMap::new();
@@ -60,8 +59,8 @@ pub(crate) fn resolve(experiment: &Experiment, topology: &mut Topology) -> Vec<H
     hosts.into_values().filter(has_any).collect()
 }
 
-/// What is said of nodes where no flow begins or ends, and does nothing there or something else than at a
-/// host.
+/// Warnings about host settings of nodes at which no flow begins or ends, where they have no effect
+/// or another one.
 pub(crate) fn odd(
     experiment: &Experiment,
     topology: &Topology,
@@ -96,7 +95,8 @@ pub(crate) fn odd(
     warnings
 }
 
-/// Refuses receive offload at nodes that forward packets: a router would cut again what it has merged.
+/// Rejects receive offload at nodes that forward packets: a router would segment what it has
+/// merged.
 pub(crate) fn check_routers(
     hosts: &[HostPlan],
     flows: &[FlowPlan],
@@ -125,7 +125,7 @@ pub(crate) fn check_routers(
     }
 }
 
-/// Hosts whose own queue paces those that send (`SK_PACING_FQ`).
+/// Hosts whose own queue paces their senders (`SK_PACING_FQ`).
 pub(crate) fn paced(experiment: &Experiment, topology: &Topology) -> BTreeSet<usize> {
     let mut paced = BTreeSet::new();
     for (_, host, nodes) in entries(experiment, topology) {

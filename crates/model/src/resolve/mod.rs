@@ -1,4 +1,4 @@
-//! Decides everything that an experiment leaves open: from what was written to a plan.
+//! Resolves everything that an experiment leaves open: from the settings to a plan.
 
 mod flows;
 mod hosts;
@@ -14,8 +14,8 @@ use crate::schema::{Experiment, MOST_SEED, Profile, Queue, Record, Samples, Traf
 use tcplab_units::Duration;
 use topology::Topology;
 
-/// The plan of one variant, without what differs between repetitions and without an id. With mistakes
-/// it is good for nothing but finding more of them.
+/// The plan of one variant, without what differs between repetitions and without an id. If there
+/// are mistakes, the plan only serves to find more of them.
 pub(crate) fn resolve(
     experiment: &Experiment,
     profile: Profile,
@@ -71,19 +71,19 @@ pub(crate) fn resolve(
     Some(Resolved { plan, queues: topology.queues, traffic })
 }
 
-/// A plan, and what it is compared by with that of a change: what was written, and not what it comes to.
+/// A plan, with the written settings by which it is compared with that of a change.
 pub(crate) struct Resolved {
     pub plan: Plan,
-    /// By lane.
+    /// Queues by lane.
     pub queues: Vec<Queue>,
-    /// By entry of the experiment's flows.
+    /// Traffic by entry of the experiment's flows.
     pub traffic: Vec<Traffic>,
 }
 
-/// The rows of one table; more would not fit into memory.
+/// The most rows of one table; more do not fit into memory.
 const MOST_ROWS: u64 = 50_000_000;
 
-/// Refuses intervals so short that their samples would fill the memory.
+/// Rejects sampling intervals so short that the samples would fill the memory.
 fn check_rows(experiment: &Experiment, flows: usize, lanes: usize, mistakes: &mut Vec<Mistake>) {
     let samples = match experiment.record.samples {
         Samples::Every(interval) => Some(interval),
@@ -104,7 +104,7 @@ fn check_rows(experiment: &Experiment, flows: usize, lanes: usize, mistakes: &mu
     }
 }
 
-/// The part of the experiment that results are of, if that is not simply all of it.
+/// The part of the experiment that results cover, unless it is all of it.
 fn measure(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> Option<MeasurePlan> {
     let duration = experiment.duration;
     let asked = experiment.measure.as_ref();
@@ -127,7 +127,7 @@ fn measure(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> Option<Measu
     (!is_all).then_some(MeasurePlan { from, to, every })
 }
 
-/// To the nearest nanosecond.
+/// Rounds to the nearest nanosecond.
 fn in_nanos(time: Duration) -> Duration {
     Duration::from_nanos(time.as_picos().saturating_add(500) / 1000)
 }

@@ -1,13 +1,13 @@
-//! How long names are; and names with a `*`, which stand for all nodes that differ in a number.
+//! The length of names, and names with a `*`, which match all nodes that differ in a number.
 
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use std::fmt::Display;
 
-/// Names become names of files, with a number and an ending, and file systems take 255 bytes.
+/// Names become parts of file names, and file systems allow 255 bytes.
 const MOST_BYTES: usize = 128;
 
-/// Refuses a name that is too long.
+/// Rejects a name that is too long.
 pub(crate) fn check(name: &str, at: impl Display, mistakes: &mut Vec<Mistake>) {
     if name.len() > MOST_BYTES {
         let reason = format!("has {} bytes; a name has at most {MOST_BYTES}", name.len());
@@ -22,19 +22,19 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// How many flows there are unless a count is given.
+    /// The number of flows unless a count is given.
     pub fn len(&self) -> u64 {
         self.from.len().max(self.to.len()) as u64
     }
 
-    /// The nodes of the k-th flow: it goes round.
+    /// The nodes of the k-th flow, round robin.
     pub fn pair(&self, k: u64) -> (usize, usize) {
         let k = k as usize;
         (self.from[k % self.from.len()], self.to[k % self.to.len()])
     }
 }
 
-/// The nodes that `name` stands for, in the order of their numbers; at least one.
+/// The nodes that match `name`, in the order of their numbers; at least one.
 pub(crate) fn ends(name: &str, topology: &Topology) -> Result<Vec<usize>, Problem> {
     let Some((before, after)) = name.split_once('*') else {
         let node = topology.node(name)?;

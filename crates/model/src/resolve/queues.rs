@@ -1,19 +1,19 @@
-//! Turns the sizes of queues into packets or bytes.
+//! Converts queue sizes to packets or bytes.
 
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, QueueLimit};
 use crate::schema::{Discipline, Limit, Queue};
 use tcplab_units::{Bytes, Duration, Rate};
 
-/// Gives each lane its queue, as yet without a size: that depends on the flows, and the flows depend on
-/// the rates of shapers.
+/// Gives each lane its queue, without a size yet: sizes depend on the flows, and the flows depend
+/// on the rates of shapers.
 pub(crate) fn place(lanes: &mut [LanePlan], queues: &[Queue]) {
     for (lane, queue) in lanes.iter_mut().zip(queues) {
         lane.queue = queue.plan(&|_| QueueLimit::Packets(1));
     }
 }
 
-/// Sets the BDP and the size of the queue of each lane.
+/// Sets each lane's BDP and queue size.
 pub(crate) fn resolve(lanes: &mut [LanePlan], queues: &[Queue], flows: &[FlowPlan]) {
     let mut rtts: Vec<Option<Duration>> = vec![None; lanes.len()];
     for flow in flows {
@@ -35,8 +35,8 @@ pub(crate) fn resolve(lanes: &mut [LanePlan], queues: &[Queue], flows: &[FlowPla
     }
 }
 
-/// The rate at which packets leave a queue, by which sizes in time count. In a policer no packet waits for
-/// tokens: those that wait leave at the rate of the link.
+/// The rate at which packets leave a queue, by which sizes in time are converted. In a policer no
+/// packet waits for tokens: queued packets leave at the rate of the link.
 pub(crate) fn draining_rate(lane: &LanePlan) -> Rate {
     match &lane.queue.discipline {
         Discipline::Policer(_) => lane.rate,
@@ -44,7 +44,7 @@ pub(crate) fn draining_rate(lane: &LanePlan) -> Rate {
     }
 }
 
-/// Refuses sizes that contradict each other, which only shows in packets or bytes.
+/// Rejects sizes that contradict each other once they are in packets or bytes.
 pub(crate) fn check(lanes: &[LanePlan], mistakes: &mut Vec<Mistake>) {
     for lane in lanes {
         let Discipline::Red(red) = &lane.queue.discipline else { continue };
@@ -57,7 +57,7 @@ pub(crate) fn check(lanes: &[LanePlan], mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// A packet counts as one of full size.
+/// The size in bytes, with packets of full size.
 fn bytes(size: QueueLimit, lane: &LanePlan) -> u64 {
     match size {
         QueueLimit::Packets(packets) => packets.saturating_mul(lane.mtu),
@@ -72,7 +72,7 @@ fn written(size: QueueLimit) -> Limit {
     }
 }
 
-/// `rate`: at which packets leave the queue.
+/// `rate`: the rate at which packets leave the queue.
 fn size(limit: Limit, rate: Rate, lane: &LanePlan) -> QueueLimit {
     match limit {
         Limit::Packets(packets) => QueueLimit::Packets(packets),
@@ -81,7 +81,7 @@ fn size(limit: Limit, rate: Rate, lane: &LanePlan) -> QueueLimit {
             let packets = lane.bdp.0 as f64 * multiple / lane.mtu as f64;
             QueueLimit::Packets((packets.round() as u64).max(1))
         }
-        // A packet always fits.
+        // At least one packet always fits.
         Limit::Time(time) => QueueLimit::Bytes(rate.bytes_in(time).0.max(lane.mtu)),
     }
 }

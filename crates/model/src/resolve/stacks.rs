@@ -1,5 +1,5 @@
-//! Decides the transport of each end of each flow: profile, then the experiment's options, then the
-//! host's, then the flow's.
+//! Resolves the transport of each end of each flow: the profile, then the experiment's options,
+//! then the host's, then the flow's.
 
 use super::hosts::paced;
 use super::names::ends;
@@ -10,18 +10,18 @@ use crate::schema::{Experiment, Flow, Profile, Recovery, Stack, StackPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is said about transport outside of flows.
+/// Transport settings outside of flows.
 pub(crate) struct Stacks<'a> {
-    /// Where no layer names one.
+    /// The profile where no layer names one.
     profile: Profile,
     all: Layer<'a>,
-    /// By node: what is said of its host, what counts more coming later.
+    /// The layers of each node's host, in ascending precedence.
     hosts: BTreeMap<usize, Vec<Layer<'a>>>,
     /// Hosts whose own queue paces.
     paced: BTreeSet<usize>,
 }
 
-/// What one place of an experiment says about transport.
+/// The transport settings at one place of an experiment.
 #[derive(Clone)]
 struct Layer<'a> {
     place: Arc<str>,
@@ -63,7 +63,7 @@ impl<'a> Stacks<'a> {
     }
 }
 
-/// What an entry of the flows says about transport, its `cc` included.
+/// The transport settings of a flow entry, its `cc` included.
 pub(crate) fn stack_of(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) -> Stack {
     let mut stack = flow.stack.clone();
     if let Some(cc) = &flow.cc
@@ -75,7 +75,7 @@ pub(crate) fn stack_of(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) ->
     stack
 }
 
-/// What only TCP has is not said of a flow of datagrams.
+/// Rejects TCP settings of a datagram flow.
 pub(crate) fn check_stack(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) {
     for (key, is_given) in [("cc", flow.cc.is_some()), ("stack", flow.stack != Stack::default())] {
         if is_given {
@@ -115,7 +115,8 @@ impl FlowStacks<'_, '_> {
     }
 }
 
-/// The profile of the innermost layer that names one, then the options of all from the outermost.
+/// The profile of the innermost layer that names one, then the options of all layers from the
+/// outermost in.
 fn decide(default: Profile, layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) -> Arc<StackPlan> {
     let named = layers.iter().rev().find_map(|layer| layer.stack.profile);
     let mut report = |place: String, problem: Problem| {
@@ -136,7 +137,8 @@ fn decide(default: Profile, layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) 
         let reason = format!("is {min}, which is more than the `max_rto` of {max}");
         report(format!("{place}.min_rto"), Problem::Invalid(reason));
     }
-    // What a profile has may be of no use with the options given; what is given must be of some.
+    // Options of a profile may be ineffective with the given ones, but given options must have an
+    // effect.
     let layer = layers.iter().rev().find(|layer| layer.stack.recovery.is_some());
     if let Some(layer) = layer.filter(|_| decided.sack)
         && matches!(decided.recovery, Recovery::Tahoe | Recovery::Reno)

@@ -15,14 +15,14 @@ use tcplab_units::{Bytes, Duration};
 pub(crate) struct Topology {
     pub nodes: Vec<String>,
     pub numbers: BTreeMap<String, usize>,
-    /// Nodes of shared LANs, which are no hosts.
+    /// Nodes of shared LANs, which are not hosts.
     pub media: Vec<usize>,
     pub lanes: Vec<LanePlan>,
-    /// The queue of each lane as it was written: its size may depend on the flows.
+    /// The queue of each lane as written: its size may depend on the flows.
     pub queues: Vec<Queue>,
     /// Where each link was described: `network.links[0]`.
     pub links: Vec<String>,
-    /// Explicit routes: where each was written, and the nodes on it.
+    /// Explicit routes: where each was written, and its nodes.
     pub routes: Vec<(String, Vec<usize>)>,
     fat_tree: Option<FatTree>,
 }
@@ -37,10 +37,10 @@ impl Topology {
         let before = mistakes.len();
         let links = expand(network, seed, mistakes);
         if network.graph.as_ref().is_some_and(|graph| graph.file.is_some()) {
-            // A file that could not be read.
+            // The file could not be read.
             return None;
         }
-        // A misspelt shape is said alone.
+        // A misspelt shape is reported alone.
         let is_read = mistakes.iter().all(|it| !it.at.starts_with("network"));
         if links.is_empty() && is_read {
             let reason = "is empty; give it a shape, like [network.dumbbell], or [[network.links]]";
@@ -71,7 +71,7 @@ impl Topology {
             }
             topology.connect(link, &mut names, mistakes);
         }
-        // Backends that looked at such a plan would draw all of its changes.
+        // A backend that checks such a plan would generate all of its changes.
         if mistakes.len() > before {
             return None;
         }
@@ -81,13 +81,13 @@ impl Topology {
         Some(topology)
     }
 
-    /// The number of a node that should be there.
+    /// The number of a node that must exist.
     pub fn node(&self, name: &str) -> Result<usize, Problem> {
         let number = self.numbers.get(name).copied();
         number.ok_or_else(|| Problem::unknown("node", name, &self.nodes))
     }
 
-    /// The ways that shapes have of their own.
+    /// The routes that shapes define.
     pub fn rule(&self) -> Rule<'_> {
         let Some(tree) = self.fat_tree else { return Box::new(|_, _| None) };
         let seats = tree.seats().map(|seat| (self.numbers[&tree.host(seat)], seat));
@@ -158,7 +158,7 @@ impl Topology {
     }
 }
 
-/// A lane whose queue is not known yet: hosts may have one of their own.
+/// A lane without its queue, which may be the host's own.
 fn plan(
     name: String,
     (from, to): (usize, usize),

@@ -1,7 +1,7 @@
-//! Settings that do nothing, or hardly what was meant.
+//! Warnings about settings without effect, or with one that is hardly intended.
 //!
-//! A setting that cannot be meant is a mistake. What stands here has a meaning that somebody may want,
-//! so the experiment runs.
+//! A setting that cannot be intended is a mistake. The settings here have a meaning that somebody
+//! may want, so the experiment runs.
 
 mod buffers;
 mod flows;
@@ -47,7 +47,7 @@ pub(crate) fn all(
     warnings
 }
 
-/// An interval of results that what is measured does not fill.
+/// Result intervals that are longer than the measured part.
 fn long_intervals(experiment: &Experiment) -> Option<Mistake> {
     let every = experiment.every?;
     let (from, to) = experiment.measure.as_ref().map_or((None, None), |it| (it.from, it.to));

@@ -1,4 +1,4 @@
-//! The question for `tcplab advise`. No run depends on it.
+//! The question for `tcplab advise`. Runs do not depend on it.
 
 use super::Sweep;
 use crate::mistake::{Mistake, Problem};
@@ -7,43 +7,44 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 table! {
-    /// The question for `tcplab advise`: the goals, the paths that the advice is to hold for, and the
-    /// settings that may change. Runs do not depend on it.
+    /// The question for `tcplab advise`: the goals, the paths for which the advice must hold, and
+    /// the settings that may change. Runs do not depend on it.
     pub struct Advise {
-        /// The goals, like "goodput" or "page-time". The first decides; the others are reported too. By
-        /// default the traffic decides.
+        /// The goals, like "goodput" or "page-time". The first one decides, and the others are
+        /// reported too. The default depends on the traffic.
         pub goals: Vec<Goal> = Vec::new(),
-        /// The names of the flows whose settings may change, and which the goals are of. By default all.
+        /// The names of the flows whose settings may change and whose results count. By default
+        /// all.
         pub flows: Vec<String> = Vec::new(),
-        /// Where settings may change: at the sender, the receiver, the router before the bottleneck, or
-        /// at several of them.
+        /// Where settings may change: at the sender, the receiver, the router before the
+        /// bottleneck, or several of these.
         pub may: Vec<Side> = vec![Side::Sender],
-        /// Settings that stay as they are: `["cc", "wmem"]`.
+        /// Settings that must not change: `["cc", "wmem"]`.
         pub keep: Vec<String> = Vec::new(),
-        /// Values to try, by setting, in place of the usual ones: `cc = ["cubic", "bbr"]`. If it is
-        /// given, nothing else is tried.
+        /// Values to try for each setting, instead of the usual ones: `cc = ["cubic", "bbr"]`. Only
+        /// these settings are changed.
         pub change: Sweep = Sweep::default(),
-        /// The paths and loads that the advice is to hold for, by parameter or key as in a sweep: a list of
-        /// values, or all between two, `rtt = { from = "10 ms", to = "200 ms" }`.
+        /// The paths and loads for which the advice must hold, by parameter or key as in a sweep: a
+        /// list of values, or a range, `rtt = { from = "10 ms", to = "200 ms" }`.
         pub over: Over = Over::default(),
     }
 }
 
 words! {
-    /// A number of a run that is to be best.
+    /// A result to optimize.
     #[what("goal")]
     pub enum Goal {
         /// The goodput of all flows together.
         "goodput" => Goodput,
         /// The mean completion time of transfers, or of flows with a size.
         "completion" => Completion,
-        /// The completion time that 95 % of the transfers do not exceed.
+        /// The 95th percentile of the completion times of transfers.
         "completion-p95" => CompletionP95,
-        /// The mean time that web pages take.
+        /// The mean load time of web pages.
         "page-time" => PageTime,
-        /// The mean RTT of TCP, the mean one-way delay of UDP.
+        /// The mean RTT of TCP flows, and the mean one-way delay of UDP flows.
         "latency" => Latency,
-        /// The share of the segments that are sent again.
+        /// The share of retransmitted segments.
         "retransmissions" => Retransmissions,
         /// Jain's index of the goodput of the flows.
         "fairness" => Fairness,
@@ -51,7 +52,7 @@ words! {
 }
 
 words! {
-    /// Where a setting is changed.
+    /// Where settings are changed.
     #[what("side")]
     pub enum Side {
         /// The hosts that send the data.
@@ -63,7 +64,7 @@ words! {
     }
 }
 
-/// The values that advice is to hold for, by key, in the order of the file.
+/// The values for which advice must hold, by key, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Over(pub Vec<(String, Value)>);

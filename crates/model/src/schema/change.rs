@@ -1,4 +1,4 @@
-//! Settings that change while a run goes on.
+//! Settings that change during a run.
 
 use crate::mistake::{Mistake, Problem};
 use crate::read::{Definitions, Place, Read, define, wrong_type};
@@ -6,18 +6,18 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tcplab_units::Duration;
 
-/// Settings by path that hold from one time on.
+/// Settings, by path, that apply from a given time on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// When, after the start of the experiment.
+    /// The time of the change, after the start of the experiment.
     pub at: Duration,
-    /// Parameters by their name, keys by their path.
+    /// Parameters by name, and keys by path.
     #[serde(flatten)]
     pub settings: Map<String, Value>,
 }
 
 impl Change {
-    /// The key of the time; all others are settings.
+    /// The key of the time; all other keys are settings.
     pub(crate) const AT: &str = "at";
 }
 

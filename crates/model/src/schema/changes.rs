@@ -1,4 +1,4 @@
-//! Links that change: their rate, their delay, and times at which nothing leaves.
+//! Changing links: rate, delay, and outages.
 
 use super::{MILLION, SOME_TIME};
 use crate::mistake::{Mistake, Problem};
@@ -8,63 +8,63 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tcplab_units::{Duration, Rate};
 
-/// What a delivery opportunity carries: a full packet of Ethernet, with its IP header.
+/// The capacity of a delivery opportunity: a full Ethernet packet with its IP header.
 pub const OPPORTUNITY_BYTES: u64 = 1500;
 
 /// How the rate of a link changes over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RateChanges {
-    /// At these times to these rates.
+    /// Steps at these times to these rates.
     Steps(Vec<(Duration, Rate)>),
-    /// Packets leave at the delivery opportunities of a trace, whatever the rate says.
+    /// Packets leave at the delivery opportunities of a trace, whatever the rate.
     Trace(Trace),
-    /// As a rule has it.
+    /// Changes by a rule.
     Rule(RateRule),
 }
 
 table! {
-    /// Delivery opportunities, as the files of Mahimahi have them.
+    /// Delivery opportunities, as in the files of Mahimahi.
     pub struct Trace {
-        /// The milliseconds with opportunities, ascending, each with how many there are:
-        /// `[[1, 1], [3, 2]]`. The last millisecond ends the trace, which then begins again.
+        /// The milliseconds with opportunities, ascending, each with their number:
+        /// `[[1, 1], [3, 2]]`. The last millisecond ends the trace, which then repeats.
         pub opportunities: Vec<(u64, u64)>,
     }
 }
 
 choice! {
-    /// A rule by which the rate changes.
+    /// A rule for changes of the rate.
     #[what("kind of change")]
     pub enum RateRule {
-        /// The rate swings around the rate of the link.
+        /// The rate oscillates around the rate of the link.
         "sine" => Sine,
-        /// The rate goes up and down by chance.
+        /// The rate follows a random walk.
         "random-walk" => RandomWalk,
     }
 }
 
 table! {
-    /// A rate that swings around the rate of the link.
+    /// A rate that oscillates around the rate of the link.
     pub struct Sine {
-        /// How far it swings up and down: "4 Mbit/s". Less than the rate of the link.
+        /// The amplitude of the oscillation: "4 Mbit/s". Less than the rate of the link.
         pub amplitude: Rate,
-        /// How long a swing takes: "10 s".
+        /// The period of the oscillation: "10 s".
         pub period: Duration [SOME_TIME],
-        /// How long the rate stays the same: "100 ms".
+        /// The time between changes of the rate: "100 ms".
         pub every: Duration [SOME_TIME] = Duration::from_millis(100),
     }
 }
 
 table! {
-    /// A rate that begins as that of the link and goes up and down by chance.
+    /// A random walk that begins at the rate of the link.
     pub struct RandomWalk {
-        /// The most by which it changes at once: any change up to this is as likely, up or down.
+        /// The largest step. Steps are uniform up to this size, up or down.
         pub step: Rate,
-        /// How long the rate stays the same: "100 ms".
+        /// The time between changes of the rate: "100 ms".
         pub every: Duration [SOME_TIME] = Duration::from_millis(100),
-        /// The least rate, at which the walk turns round: "1 Mbit/s".
+        /// The lowest rate, at which the walk is reflected: "1 Mbit/s".
         pub least: Rate,
-        /// The highest rate, at which the walk turns round: "20 Mbit/s".
+        /// The highest rate, at which the walk is reflected: "20 Mbit/s".
         pub most: Rate,
     }
 }
@@ -73,40 +73,40 @@ table! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DelayChanges {
-    /// At these times to these delays.
+    /// Steps at these times to these delays.
     Steps(Vec<(Duration, Duration)>),
-    /// As a rule has it.
+    /// Changes by a rule.
     Rule(DelayRule),
 }
 
 choice! {
-    /// A rule by which the delay changes.
+    /// A rule for changes of the delay.
     #[what("kind of change")]
     pub enum DelayRule {
-        /// A new delay is drawn now and then, as when a satellite hands over to the next.
+        /// A new delay is drawn at intervals, as when one satellite hands over to the next.
         "handover" => Handover,
     }
 }
 
 table! {
-    /// A new delay is drawn at the start, and now and then.
+    /// A new delay is drawn at the start, and at intervals.
     pub struct Handover {
-        /// From one handover to the next: "15 s".
+        /// The time from one handover to the next: "15 s".
         pub every: Duration [SOME_TIME] = Duration::from_secs(15),
-        /// The least delay: "20 ms".
+        /// The minimum delay: "20 ms".
         pub least: Duration,
-        /// The greatest delay, any between the two being as likely: "45 ms".
+        /// The maximum delay: "45 ms". Delays are uniform between the two.
         pub most: Duration,
     }
 }
 
-/// Times at which nothing leaves and packets wait.
+/// Outages, during which nothing leaves and packets wait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Outages {
-    /// When each begins and how long it lasts.
+    /// The start and length of each outage.
     Listed(Vec<(Duration, Duration)>),
-    /// As a rule has it.
+    /// Outages by a rule.
     Rule(OutageRule),
 }
 
@@ -114,36 +114,36 @@ choice! {
     /// A rule for outages.
     #[what("kind of outage")]
     pub enum OutageRule {
-        /// As long as each other, and as far apart.
+        /// Outages of fixed length at fixed intervals.
         "periodic" => Periodic,
-        /// With exponentially distributed times.
+        /// Outages with exponentially distributed lengths and gaps.
         "random" => RandomOutages,
     }
 }
 
 table! {
-    /// Outages as long as each other and as far apart.
+    /// Outages of fixed length at fixed intervals.
     pub struct Periodic {
-        /// From the beginning of one outage to that of the next, and until the first: "15 s".
+        /// The time between the starts of outages, and until the first one: "15 s".
         pub every: Duration [SOME_TIME],
-        /// How long each lasts: "200 ms".
+        /// The length of each outage: "200 ms".
         pub lasts: Duration [SOME_TIME],
     }
 }
 
 table! {
-    /// Outages by chance.
+    /// Random outages.
     pub struct RandomOutages {
         /// The mean time from the end of one outage, or the start, to the next: "30 s".
         pub up: Duration [SOME_TIME],
-        /// How long they last in the mean: "500 ms".
+        /// The mean length of an outage: "500 ms".
         pub down: Duration [SOME_TIME],
     }
 }
 
 as_written!(Trace);
 
-/// Reads steps, whose times ascend.
+/// Reads steps, whose times must ascend.
 fn steps<T: Read>(
     value: &Value,
     at: &Place<'_>,
@@ -160,7 +160,7 @@ fn steps<T: Read>(
     Some(steps)
 }
 
-/// The schema of a list of steps, of a file, and of tables.
+/// The JSON Schema of a list of steps, of a file, and of tables.
 fn forms(steps: Value, file: Option<&str>, tables: impl IntoIterator<Item = Value>) -> Value {
     let file = file.map(|about| {
         json!({
@@ -185,7 +185,7 @@ impl Read for RateChanges {
                     mistakes.push(Problem::UnknownKey { key: key.clone(), known }.at(at.key(key)));
                     return None;
                 }
-                // A file that stands alone has been read, and is `opportunities` by now.
+                // A file name without other keys has been replaced with `opportunities` by now.
                 if table.contains_key("trace") {
                     let reason = "is the name of a file as text, with no other key beside it";
                     mistakes.push(Problem::Invalid(reason.into()).at(at.key("trace")));
@@ -218,24 +218,24 @@ impl Read for RateChanges {
 }
 
 impl Trace {
-    /// How long it takes before it begins again, in milliseconds.
+    /// The period after which the trace repeats, in milliseconds.
     pub fn period_ms(&self) -> u64 {
         self.opportunities.last().map_or(1, |last| last.0)
     }
 
-    /// How many opportunities there are until it begins again.
+    /// The number of opportunities in one period.
     pub fn count(&self) -> u64 {
         self.opportunities.iter().map(|(_, count)| count).sum()
     }
 
-    /// What it carries on average.
+    /// The mean rate of the trace.
     pub fn mean_rate(&self) -> Rate {
         let bits = u128::from(self.count()) * u128::from(OPPORTUNITY_BYTES) * 8 * 1000;
         let rate = bits / u128::from(self.period_ms());
         Rate::from_bits_per_second(u64::try_from(rate).unwrap_or(u64::MAX).max(1))
     }
 
-    /// What is wrong with it, if anything is.
+    /// Checks the trace.
     fn check(&self) -> Result<(), Problem> {
         let list = &self.opportunities;
         let reason = if list.len() as u64 > MILLION {
@@ -322,12 +322,12 @@ impl Read for Outages {
 }
 
 impl RateChanges {
-    /// An empty list is none.
+    /// An empty list means no changes.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self, Self::Steps(steps) if steps.is_empty())
     }
 
-    /// Its name among the features of backends.
+    /// The name in the table of features of backends.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Steps(_) => "steps",
@@ -336,7 +336,7 @@ impl RateChanges {
         }
     }
 
-    /// What is wrong with it on a link of this rate, if anything is: the key, and why.
+    /// Checks the changes on a link of this rate. An error has the key and the problem.
     pub(crate) fn check(&self, rate: Rate) -> Result<(), (&'static str, Problem)> {
         let found = match self {
             Self::Rule(RateRule::Sine(it)) if it.amplitude >= rate => {
@@ -360,8 +360,8 @@ impl RateChanges {
         Err((found.0, Problem::Invalid(found.1)))
     }
 
-    /// The highest rate of a link that begins with this one; nothing for a trace, where packets take no
-    /// time of their own.
+    /// The highest rate of a link with this initial rate; `None` for a trace, in which packets take
+    /// no transmission time of their own.
     pub fn highest(&self, rate: Rate) -> Option<Rate> {
         let bits = Rate::bits_per_second;
         match self {
@@ -374,7 +374,7 @@ impl RateChanges {
         }
     }
 
-    /// How often it changes in this time, in the mean.
+    /// The mean number of changes in this time.
     pub(crate) fn changes_in(&self, duration: Duration) -> u64 {
         match self {
             Self::Steps(steps) => steps.len() as u64,
@@ -386,12 +386,12 @@ impl RateChanges {
 }
 
 impl DelayChanges {
-    /// An empty list is none, where a link has some for its other direction.
+    /// An empty list means no changes, for a direction of a link whose other direction has some.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self, Self::Steps(steps) if steps.is_empty())
     }
 
-    /// Its name among the features of backends.
+    /// The name in the table of features of backends.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Steps(_) => "steps",
@@ -399,7 +399,7 @@ impl DelayChanges {
         }
     }
 
-    /// The least delay of a link that begins with this one.
+    /// The lowest delay of a link with this initial delay.
     pub fn least(&self, delay: Duration) -> Duration {
         match self {
             Self::Steps(steps) => steps.iter().fold(delay, |least, step| least.min(step.1)),
@@ -426,12 +426,12 @@ impl DelayChanges {
 }
 
 impl Outages {
-    /// An empty list is none.
+    /// An empty list means no outages.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self, Self::Listed(outages) if outages.is_empty())
     }
 
-    /// When the last of those that are listed ends.
+    /// The end of the last listed outage.
     pub(crate) fn last(&self) -> Duration {
         let Self::Listed(outages) = self else { return Duration::ZERO };
         outages.iter().fold(Duration::ZERO, |last, outage| last.max(outage.0 + outage.1))

@@ -1,4 +1,4 @@
-//! Delays that vary from packet to packet.
+//! Random delays of packets.
 
 use super::{MILLION, SOME_TIME};
 use crate::mistake::{Mistake, Problem};
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 use tcplab_units::Duration;
 
-/// What is added to the delay of each packet.
+/// Random additions to the delay of each packet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Jitter {
-    /// Any time up to this one, all as likely; zero for none.
+    /// Uniform up to this time; zero for none.
     UpTo(Duration),
-    /// As a distribution has it.
+    /// A distribution.
     Spread(Spread),
 }
 
@@ -28,25 +28,25 @@ choice! {
     /// A distribution of times.
     #[what("distribution of times")]
     pub enum Spread {
-        /// Any time between two, all as likely.
+        /// Uniform between two times.
         "uniform" => Uniform,
-        /// The normal distribution; what would be less than nothing is nothing.
+        /// The normal distribution, with negative times set to zero.
         "normal" => Normal,
-        /// The Pareto distribution: mostly little, sometimes very much.
+        /// The Pareto distribution: mostly short times, and a few very long ones.
         "pareto" => ParetoTimes,
         /// The exponential distribution.
         "exponential" => Exponential,
-        /// Times measured elsewhere.
+        /// Measured times.
         "empirical" => Measured,
     }
 }
 
 table! {
-    /// Any time between two, all as likely.
+    /// Uniform between two times.
     pub struct Uniform {
-        /// The least: "0 ms".
+        /// The minimum: "0 ms".
         pub least: Duration = Duration::ZERO,
-        /// The greatest: "5 ms".
+        /// The maximum: "5 ms".
         pub most: Duration [SOME_TIME],
     }
 }
@@ -64,9 +64,9 @@ table! {
 table! {
     /// The Pareto distribution.
     pub struct ParetoTimes {
-        /// The shape: 2.5. The smaller it is, the more often times are very long. More than 1.
+        /// The shape: 2.5, more than 1. Smaller shapes make very long times more frequent.
         pub shape: f64 [SHAPE],
-        /// The least time: "1 ms".
+        /// The minimum: "1 ms".
         pub least: Duration [SOME_TIME],
     }
 }
@@ -80,18 +80,18 @@ table! {
 }
 
 table! {
-    /// Times measured elsewhere.
+    /// Measured times.
     pub struct Measured {
-        /// Times, any of which is as likely as the others: `["1 ms", "1.3 ms", "9 ms"]`.
+        /// Equally likely times: `["1 ms", "1.3 ms", "9 ms"]`.
         pub times: Vec<Duration>,
     }
 }
 
-/// Below these there is no mean.
+/// Smaller shapes have no mean.
 const SHAPE: RangeInclusive<f64> = 1.01..=1e3;
 
 impl Spread {
-    /// What is wrong with it, if anything is.
+    /// Checks the distribution.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         let reason = match self {
             Self::Uniform(it) if it.least > it.most => {
@@ -109,7 +109,7 @@ impl Spread {
 }
 
 impl Jitter {
-    /// Whether there is any.
+    /// Whether there is no jitter.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -157,12 +157,12 @@ impl Read for Jitter {
 }
 
 table! {
-    /// A channel for which stations contend, as in Wi-Fi: before it sends, a station waits until the
-    /// channel is its own, and then sends several packets at once.
+    /// A channel for which stations contend, as in Wi-Fi: a station waits until it has won the
+    /// channel, and then sends several packets at once.
     pub struct Contention {
-        /// How long it takes to win the channel: a table like `jitter` has.
+        /// The time that channel access takes: a table as for `jitter`.
         pub access: Spread,
-        /// How many packets that wait are sent at once then: 32.
+        /// The most waiting packets that are sent in one go: 32.
         pub aggregate: u64 [1..=MILLION] = 32,
     }
 }

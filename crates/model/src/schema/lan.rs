@@ -9,56 +9,57 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use tcplab_units::{Bytes, Duration, Rate};
 
-/// The header and the checksum of an Ethernet frame (IEEE 802.3).
+/// The header and checksum of an Ethernet frame (IEEE 802.3).
 const FRAMING: Bytes = Bytes(18);
 
-/// No frame is larger than the largest packet and as much again.
+/// A frame is at most twice as large as the largest packet.
 const OF_A_FRAME: RangeInclusive<Bytes> = Bytes(1)..=Bytes(65_535);
 
 /// The interframe gap of Ethernet: 96 bits.
 const GAP: Bytes = Bytes(12);
 
-/// The slots that may pass while a frame is on the medium. A station looks every 500 slots or so.
+/// The most slots in the time of a frame. A waiting station senses the medium about every 500
+/// slots.
 const MOST_SLOTS: u64 = 10 * MILLION;
 
 table! {
-    /// A shared medium, half duplex: one station sends at a time, and all hear it. A station that
-    /// finds the medium busy waits for a random time, longer with each attempt (CSMA with binary
-    /// exponential back-off, as in the CSMA channel of ns-3).
+    /// A shared half-duplex medium: one station sends at a time, and all receive. A station that
+    /// finds the medium busy backs off for a random time, longer with each attempt (CSMA with
+    /// binary exponential back-off, as in the CSMA channel of ns-3).
     pub struct Lan {
-        /// The stations: `["a", "b"]`. A node is there as soon as a LAN or a link names it. The LAN
-        /// itself is a node of its own name, so that links are called `a>office` and `office>b`.
+        /// The stations: `["a", "b"]`. Nodes need no other declaration. The LAN itself is a node of
+        /// its own name, so that links are called `a>office` and `office>b`.
         pub nodes: Vec<String>,
-        /// How fast bits leave: "100 Mbit/s".
+        /// The rate: "100 Mbit/s".
         pub rate: Rate,
-        /// How long a bit travels from any station to any other: "2 us".
+        /// The propagation delay between any two stations: "2 us".
         pub delay: Duration,
         /// The queue of each station.
         pub queue: Queue = Queue::DropTail(DropTail { limit: Limit::Packets(1000) }),
-        /// The largest packet, with its IP header, in bytes: 1500.
+        /// The MTU in bytes, with the IP header: 1500.
         pub mtu: u64 [MTU] = 1500,
-        /// Bytes that a frame adds to its packet: "18 B", the header and the checksum of Ethernet.
+        /// Bytes that a frame adds to its packet: "18 B", the header and checksum of Ethernet.
         pub framing: Bytes [OF_A_FRAME] = FRAMING,
-        /// How long a station pauses after a frame of its own, as the time of so many bytes: "12 B".
+        /// The gap after a station's own frame, as the time of so many bytes: "12 B".
         pub gap: Bytes [OF_A_FRAME] = GAP,
         /// The unit of the back-off: "1 us".
         pub slot: Duration [SOME_TIME] = Duration::from_micros(1),
-        /// How stations find each other's addresses. Without it, addresses are known.
+        /// Address resolution between stations. By default, addresses are known.
         pub arp: Option<Arp> = None,
     }
 }
 
 table! {
-    /// Address resolution (ARP, RFC 826): the first packet to another station waits for a request and
-    /// the answer. An address that is known stays known.
+    /// Address resolution (ARP, RFC 826): the first packet to another station waits for a request
+    /// and a reply. A resolved address stays known.
     pub struct Arp {
-        /// How long a station waits before it asks, by chance: any time up to "10 ms", or a table with
-        /// the `kind` of distribution.
+        /// The random delay before a station sends a request: uniform up to "10 ms", or a table
+        /// with the `kind` of distribution.
         pub wait: Jitter = Jitter::default(),
-        /// How many packets wait for one address: 3. Those that come later are dropped.
+        /// The most packets that wait for one address: 3. Later ones are dropped.
         pub pending: u64 [AT_LEAST_ONE] = 3,
-        /// Whether a station that is asked learns the address of the one that asks (RFC 826): true. Without,
-        /// as in ns-3, it asks in turn.
+        /// Whether a station learns the requester's address from a request (RFC 826): true.
+        /// Otherwise, as in ns-3, the station sends a request of its own.
         pub learns: bool = true,
     }
 }
@@ -74,17 +75,16 @@ pub struct LanPlan {
     pub node: usize,
     /// Bytes that a frame adds to its packet.
     pub framing: Bytes,
-    /// How long a station pauses after a frame of its own.
+    /// The gap after a station's own frame.
     pub gap: Duration,
     /// The unit of the back-off.
     pub slot: Duration,
-    /// How stations find each other's addresses.
+    /// Address resolution between stations.
     pub arp: Option<Arp>,
 }
 
 impl Lan {
-    /// What is wrong with the slot, if anything is. Stations look at the medium all the time while a frame
-    /// is on it.
+    /// Checks the slot: waiting stations sense the medium repeatedly while a frame is on it.
     pub(crate) fn check_slot(&self) -> Result<(), Problem> {
         let frame = self.rate.time_for(self.mtu.saturating_add(self.framing.0));
         let least = Duration::from_picos((frame + self.delay).as_picos() / MOST_SLOTS);
@@ -98,7 +98,7 @@ impl Lan {
         Err(Problem::Invalid(reason))
     }
 
-    /// Everything but the node, which has no number yet.
+    /// The plan of the medium, whose node has no number yet.
     pub(crate) fn plan(&self, name: &str) -> LanPlan {
         LanPlan {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! Delays and opportunities of a light load, as recordings of cellular networks have it (CellReplay,
+//! Delays and opportunities under light load, from recordings of cellular networks (CellReplay,
 //! Sentosa et al. 2025).
 
 use crate::mistake::{Mistake, Problem};
@@ -7,24 +7,25 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tcplab_units::Duration;
 
-/// The longest delay before a train: on both backends, sums of weighted delays have 64 bits.
+/// The longest delay before a train: both backends compute weighted sums of delays in 64 bits.
 const MOST_DELAY: Duration = Duration::from_secs(60);
 
-/// The longest recording, in the same sense.
+/// The longest recording, for the same reason.
 const MOST_TIME: Duration = Duration::from_secs(100_000);
 
-/// So many opportunities in all trains fill 160 MB.
+/// The most opportunities in all trains: 160 MB.
 const MOST_OPPORTUNITIES: usize = 10_000_000;
 
 table! {
-    /// A link that gives a light load another delay and other opportunities than a heavy one. After
-    /// a pause, packets follow a train: the delay and the opportunities that a few packets had in a
-    /// recording. When those are used up, packets follow the trace of `rate_changes`, until the
+    /// A link with other delays and opportunities under light load than under heavy load. After a
+    /// pause, packets follow a train: the delay and the opportunities that a few packets had in a
+    /// recording. When these are used up, packets follow the trace of `rate_changes`, until the
     /// next pause.
     pub struct Light {
-        /// What a few packets had, over time: a list of tables, or a file
-        /// `{ file = "light.txt" }` whose lines are a time, a delay, and opportunities after the
-        /// first packet, all in milliseconds. The last one ends the recording, which then begins again.
+        /// Delays and opportunities of a few packets over time: a list of tables, or a file
+        /// `{ file = "light.txt" }` with a time, a delay, and opportunities after the first packet
+        /// in each line, all in milliseconds. The last train ends the recording, which then
+        /// repeats.
         pub trains: Trains,
         /// A packet begins a train when nothing has left for longer than this: "0 s".
         pub after: Duration = Duration::ZERO,
@@ -37,12 +38,12 @@ table! {
 pub struct Trains(pub Vec<Train>);
 
 table! {
-    /// Delay and opportunities of a few packets that were sent one after the other.
+    /// Delay and opportunities of a few packets that were sent back to back.
     pub struct Train {
-        /// When it was recorded: "500 ms". Trains until the next one use its opportunities, and
-        /// delays between the two.
+        /// The time of the recording: "500 ms". Until the next train, packets use this one's
+        /// opportunities, and delays are interpolated between the two.
         pub at: Duration,
-        /// The delay of its packets from here to the other end: "25 ms".
+        /// The one-way delay of the train's packets: "25 ms".
         pub delay: Duration,
         /// The milliseconds of its opportunities after the first packet, ascending: `[0, 0, 2, 5]`.
         pub opportunities: Vec<u64>,
@@ -50,18 +51,17 @@ table! {
 }
 
 impl Trains {
-    /// After how long they begin again.
+    /// The period after which the recording repeats.
     pub fn period(&self) -> Duration {
         self.0.last().map_or(Duration::ZERO, |last| last.at)
     }
 
-    /// The least delay of any.
+    /// The lowest delay of all trains.
     pub fn least_delay(&self) -> Duration {
         self.0.iter().map(|train| train.delay).min().unwrap_or(Duration::ZERO)
     }
 
-    /// The mean delay over time, which goes from each train's to the next one's in a straight line;
-    /// in whole microseconds.
+    /// The mean delay over time, with linear interpolation between trains, in whole microseconds.
     pub fn mean_delay(&self) -> Duration {
         let weighted = self.0.windows(2).map(|pair| {
             let both = pair[0].delay.as_micros() + pair[1].delay.as_micros();
@@ -71,7 +71,7 @@ impl Trains {
         Duration::from_micros(mean as u64)
     }
 
-    /// What is wrong with them, if anything is: the place within, and why.
+    /// Checks the trains. An error has the place within the list and the problem.
     fn check(&self) -> Result<(), (Option<usize>, Problem)> {
         let invalid = |place, reason: &str| Err((place, Problem::Invalid(reason.into())));
         if self.0.len() < 2 {
@@ -111,14 +111,14 @@ impl Trains {
     }
 }
 
-/// Whether it is a whole number of microseconds.
+/// Whether a time is a whole number of microseconds.
 fn is_whole(time: Duration) -> bool {
     Duration::from_micros(time.as_micros()) == time
 }
 
 impl Read for Trains {
     fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
-        // A file has been read, and is the list by now.
+        // The name of a file has been replaced with the list by now.
         let trains = Self(Read::read(value, at, mistakes)?);
         if let Err((place, problem)) = trains.check() {
             mistakes.push(match place {

@@ -1,4 +1,4 @@
-//! Sizes of queues, and values that can be turned off.
+//! Queue limits, and values that can be turned off.
 
 use crate::mistake::{Mistake, Problem};
 use crate::read::{Bounded, Definitions, NUMBER, Place, Read, define, wrong_type};
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use std::fmt;
 use tcplab_units::{Bytes, Duration, UnitError, split};
 
-/// How much a queue holds: `"250 packets"`, `"64 kB"`, what the link transmits in a time, `"50 ms"`, or a
-/// multiple of what the path holds in one round trip, `"0.25 BDP"`.
+/// The limit of a queue: `"250 packets"`, `"64 kB"`, the data that the link transmits in a time,
+/// `"50 ms"`, or a multiple of the bandwidth-delay product, `"0.25 BDP"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
     /// A number of packets, whatever their size.
     Packets(u64),
     /// A number of bytes.
     Bytes(Bytes),
-    /// A multiple of the bandwidth-delay product, counted in packets of the link's MTU. A shaper's is that
+    /// A multiple of the bandwidth-delay product, in packets of the link's MTU. A shaper's is that
     /// of its own rate.
     Bdp(f64),
-    /// What is transmitted in a time at the rate of the link.
+    /// The data transmitted in a time at the rate of the link.
     Time(Duration),
 }
 
@@ -113,9 +113,9 @@ impl Read for Limit {
 /// A value, or `"off"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrOff<T> {
-    /// Not at all.
+    /// Off.
     Off,
-    /// With this value.
+    /// On, with this value.
     On(T),
 }
 
@@ -190,7 +190,7 @@ mod tests {
             "`boxes` is not a unit of queue size; the units are packets, BDP, us, ms, B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
         );
         assert_eq!(problem("1.5 packets"), "\"1.5 packets\" is not a number of packets");
-        // Packets, bytes or KiB?
+        // The unit may be packets, bytes or KiB.
         assert!(problem("64k").starts_with("`k` is not a unit of queue size"));
         assert!(problem("-1 packets").contains("negative"));
     }

@@ -1,4 +1,4 @@
-//! Links, and what can be said of each of their directions.
+//! Links, and the settings of each of their directions.
 
 use super::{
     Contention, DelayChanges, Jitter, Light, Loss, MILLION, Outages, Probability, Queue,
@@ -9,63 +9,63 @@ use crate::read::{Read, table};
 use std::ops::RangeInclusive;
 use tcplab_units::{Duration, Rate};
 
-/// The states of a timed loss in one run: so many take a second.
+/// The most states of a timed loss model in one run; so many take a second.
 const MOST_STATES: u64 = 10 * MILLION;
 
-/// The delivery opportunities of a trace between the outages of one run: so many are 160 MB.
+/// The most delivery opportunities of a trace between the outages of one run; so many take 160 MB.
 const MOST_OPPORTUNITIES: u64 = 10 * MILLION;
 
-/// From the least of IPv4 (RFC 791 §3.2) to the largest packet there can be.
+/// From the minimum of IPv4 (RFC 791 §3.2) to the largest possible packet.
 pub(crate) const MTU: RangeInclusive<u64> = 68..=65_535;
 
-/// A table with keys of its own, followed by all that can be said of a link.
+/// A table with its own keys, followed by all settings of a link.
 macro_rules! link_table {
     ($(#$about:tt)+ pub struct $name:ident { $($own:tt)* }) => {
         $crate::read::table! {
             $(#$about)+
             pub struct $name {
                 $($own)*
-                /// How fast bits leave: "10 Mbit/s".
+                /// The rate: "10 Mbit/s".
                 pub rate: Option<Rate> = None,
-                /// How long a bit travels, one way: "20 ms".
+                /// The one-way propagation delay: "20 ms".
                 pub delay: Option<Duration> = None,
-                /// The queue where packets wait for the link: "1 BDP" (the default),
-                /// "250 packets", "64 kB", or a table with the `kind` of discipline.
+                /// The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a
+                /// table with the `kind` of discipline.
                 pub queue: Option<Queue> = None,
-                /// Packets lost on the way: "1 %", or a table with the `kind` of loss. By default
+                /// Packet loss on the link: "1 %", or a table with the `kind` of loss. By default
                 /// none.
                 pub loss: Option<Loss> = None,
-                /// What is added to the delay of each packet, by chance: any time up to "1 ms", or a
-                /// table with the `kind` of distribution. Packets stay in order, unless `overtaking`
-                /// is true.
+                /// Random additions to the delay of each packet: uniform up to "1 ms", or a table
+                /// with the `kind` of distribution. Packets stay in order, unless `overtaking` is
+                /// true.
                 pub jitter: Option<Jitter> = None,
-                /// How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file
-                /// `{ trace = "orbit.txt" }`, or a table with the `kind` of change. A packet has the
-                /// delay of the time at which it has left.
+                /// Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file
+                /// `{ trace = "orbit.txt" }`, or a table with the `kind` of change. A packet has
+                /// the delay of the moment at which it leaves.
                 pub delay_changes: Option<DelayChanges> = None,
-                /// Whether packets overtake others whose delay is longer, by jitter or because the
-                /// delay has changed: false.
+                /// Whether packets overtake others with a longer delay, due to jitter or a change
+                /// of the delay: false.
                 pub overtaking: Option<bool> = None,
-                /// Packets that others overtake. By default none.
+                /// Random reordering of packets. By default none.
                 pub reordering: Option<Reordering> = None,
-                /// The share of packets that arrive damaged, and are dropped for their checksum:
-                /// "0.1 %".
+                /// The share of packets that are corrupted, and dropped for their checksum: "0.1
+                /// %".
                 pub corruption: Option<Probability> = None,
-                /// The share of packets that arrive twice: "0.1 %".
+                /// The share of packets that are duplicated: "0.1 %".
                 pub duplication: Option<Probability> = None,
-                /// The largest packet, with its IP header, in bytes: 1500.
+                /// The MTU in bytes, with the IP header: 1500.
                 pub mtu: Option<u64> [$crate::schema::link::MTU] = None,
-                /// Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-                /// Without, such packets disappear, as in a black hole.
+                /// Whether the router before the link sends an ICMP message when a packet exceeds
+                /// the MTU (RFC 1191): true. Otherwise such packets disappear, as in a black hole.
                 pub icmp: Option<bool> = None,
-                /// How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file
+                /// Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file
                 /// `{ trace = "lte.txt" }`, or a table with the `kind` of change.
                 pub rate_changes: Option<RateChanges> = None,
-                /// The delay and the opportunities of a light load, where `rate_changes` has the
-                /// trace of a heavy one. By default none.
+                /// The delay and opportunities under light load, with the trace of a heavy load in
+                /// `rate_changes`. By default none.
                 pub light: Option<Light> = None,
-                /// Times at which nothing leaves, and packets wait: each with its beginning and its
-                /// length, `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+                /// Outages, during which nothing leaves and packets wait: the start and length of
+                /// each, `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
                 pub outages: Option<Outages> = None,
                 /// A channel for which stations contend, as in Wi-Fi. By default none.
                 pub contention: Option<Contention> = None,
@@ -99,35 +99,35 @@ macro_rules! link_table {
 pub(crate) use link_table;
 
 link_table! {
-    /// What can be said of a link, or of one of its directions.
+    /// Settings of a link, or of one of its directions.
     #[derive(Default)]
     pub struct LinkSettings {}
 }
 
 link_table! {
-    /// A link between two nodes. What is said of it holds for both directions, unless `forward` or
-    /// `back` say otherwise.
+    /// A link between two nodes. Settings apply to both directions, unless `forward` or `back`
+    /// differ.
     pub struct Link {
-        /// The two nodes: `["client", "router"]`. A node is there as soon as a link names it.
+        /// The two nodes: `["client", "router"]`. Nodes need no other declaration.
         pub between: (String, String),
-        /// What differs from the first node to the second.
+        /// Settings that differ in the direction from the first node to the second.
         pub forward: LinkSettings = LinkSettings::default(),
-        /// What differs from the second node to the first.
+        /// Settings that differ in the direction from the second node to the first.
         pub back: LinkSettings = LinkSettings::default(),
     }
 }
 
 table! {
-    /// Packets that others overtake.
+    /// Random reordering of packets.
     pub struct Reordering {
-        /// Which share of the packets is held back: "1 %".
+        /// The share of packets that are held back: "1 %".
         pub probability: Probability,
-        /// For how long: "5 ms".
+        /// How long they are held back: "5 ms".
         pub delay: Duration [SOME_TIME],
     }
 }
 
-/// One direction of a link with everything decided, except how much a relative queue holds.
+/// One direction of a link, fully resolved except for the size of a relative queue limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     /// The table that describes it: `network.links[0].back`.
@@ -151,7 +151,7 @@ pub(crate) struct Lane {
 }
 
 impl LinkSettings {
-    /// These settings, and those of `base` where these say nothing.
+    /// These settings, with those of `base` where these are unset.
     pub(crate) fn or(&self, base: &Self) -> Self {
         Self {
             rate: self.rate.or(base.rate),
@@ -173,9 +173,9 @@ impl LinkSettings {
         }
     }
 
-    /// Fills in the defaults; a rate, unless a trace says it, and a delay must have been given.
+    /// Fills in the defaults. A delay is required, and a rate unless a trace gives it.
     pub(crate) fn lane(&self, at: &str, mistakes: &mut Vec<Mistake>) -> Option<Lane> {
-        // Of a trace the rate is what it carries on average.
+        // The rate of a trace is its mean.
         let carried = match &self.rate_changes {
             Some(RateChanges::Trace(trace)) => Some(trace.mean_rate()),
             _ => None,
@@ -184,7 +184,7 @@ impl LinkSettings {
         if rate.is_none() {
             mistakes.push(Problem::Missing { example: Rate::EXAMPLE }.at(format!("{at}.rate")));
         }
-        // Without one, the delay is that of the trains, in the mean.
+        // The default delay is the mean of the trains' delays.
         let delay = self.delay.or(self.light.as_ref().map(|light| light.trains.mean_delay()));
         if delay.is_none() {
             mistakes
@@ -216,7 +216,7 @@ impl LinkSettings {
         })
     }
 
-    /// What does not fit together.
+    /// Checks combinations of settings.
     fn check(&self, at: &str, mistakes: &mut Vec<Mistake>) {
         let mut add =
             |key: &str, problem: Problem| mistakes.push(problem.at(format!("{at}.{key}")));
@@ -256,20 +256,21 @@ impl LinkSettings {
         }
     }
 
-    /// Refuses changes that come so often that they would fill the memory.
+    /// Rejects changes so frequent that they would fill the memory.
     pub(crate) fn check_changes(lane: &Lane, duration: Duration) -> Result<(), (&str, Problem)> {
         let changes = [
             ("rate_changes", lane.rate_changes.as_ref().map(|it| it.changes_in(duration))),
             ("delay_changes", lane.delay_changes.as_ref().map(|it| it.changes_in(duration))),
             ("outages", lane.outages.as_ref().map(|it| it.changes_in(duration))),
         ];
-        // States that are shorter than this let the time between two packets take for ever.
+        // The time spent between two packets grows with the number of states, so their number is
+        // limited.
         if let Some(Loss::GilbertTime(timed)) = &lane.loss {
-            // A packet is lost or not once it has left, which may be after the end.
+            // The loss of a packet is decided when it has left, which may be after the end.
             let until = (duration + lane.rate.time_for(lane.mtu)).as_picos();
             let in_turn = 2 * (until / (timed.good + timed.bad).as_picos().max(1));
-            // Where a state may follow itself, both follow themselves as often on average, and so
-            // many times in a row hardly ever.
+            // Where a state may follow itself, both states do so equally often on average, and such
+            // long sequences are very unlikely.
             let in_a_row = 100.0 / timed.change.0.max(f64::MIN_POSITIVE);
             let shorter = until / timed.good.min(timed.bad).as_picos().max(1);
             let number = match timed.change.0 {
@@ -281,7 +282,7 @@ impl LinkSettings {
                 return Err(("loss", Problem::TooMany { what, number, most: MOST_STATES }));
             }
         }
-        // Outages fall on other parts of a trace in each of its rounds.
+        // Outages interrupt other parts of a trace in each of its periods.
         if let (Some(RateChanges::Trace(trace)), Some(outages)) =
             (&lane.rate_changes, &lane.outages)
         {

@@ -6,12 +6,11 @@ use crate::read::{Definitions, Place, Read, define, wrong_type};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The share of a rate that is asked for: `0.5`, or the same as text, `"50 %"`. More than 1 is too much
-/// for the link.
+/// A share of a rate: `0.5`, or as text, `"50 %"`. More than 1 is an overload.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
 pub struct Load(pub f64);
 
-/// Nobody means more than a hundred times the rate.
+/// The largest plausible load is a hundred times the rate.
 const MOST: f64 = 100.0;
 
 impl Read for Load {

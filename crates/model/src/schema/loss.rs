@@ -1,4 +1,4 @@
-//! Losses that have nothing to do with queues: noise on the line.
+//! Losses that do not depend on queues: noise on the line.
 
 use super::{AT_LEAST_ONE, Probability, SOME_TIME};
 use crate::read::{choice, table, words};
@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use tcplab_units::Duration;
 
 choice! {
-    /// Packets lost on the way: a probability alone (`"1 %"` or 0.01) for independent losses, or
-    /// a table with the `kind` of loss and its settings.
+    /// Packet loss on the link: a probability alone (`"1 %"` or 0.01) for independent losses, or a
+    /// table with the `kind` of loss and its settings.
     #[what("kind of loss")]
     #[short(only_probability)]
     pub enum Loss {
-        /// Each packet is lost with the same probability, whatever happened to the others.
+        /// Each packet is lost with the same probability, independently of others.
         "independent" => Independent,
         /// Exactly these packets are lost.
         "listed" => Listed,
         /// A good and a bad state that change from packet to packet (Gilbert & Elliott).
         "gilbert" => Gilbert,
-        /// A good and a bad state that last for a time.
+        /// A good and a bad state with durations.
         "gilbert-time" => GilbertTime,
     }
 }
@@ -27,7 +27,7 @@ table! {
     pub struct Independent {
         /// The probability: "1 %" or 0.01.
         pub probability: Probability,
-        /// Which packets it looks at: "data", "acks" or "both".
+        /// The packets to which the loss applies: "data", "acks" or "both".
         #[serde(skip_serializing_if = "Carried::is_both")]
         pub on: Carried = Carried::Both,
     }
@@ -36,13 +36,13 @@ table! {
 table! {
     /// Exactly these packets are lost.
     pub struct Listed {
-        /// Which packets with data, counted from 1 as they come through: `[3, 7]`.
+        /// The lost packets, counted from 1 among the packets with data: `[3, 7]`.
         pub packets: Vec<u64> [AT_LEAST_ONE],
     }
 }
 
 table! {
-    /// A good and a bad state; before each packet the state may change.
+    /// A good and a bad state; the state may change before each packet.
     pub struct Gilbert {
         /// The probability that the good state turns bad: 0.001.
         pub to_bad: Probability,
@@ -52,74 +52,74 @@ table! {
         pub loss_good: Probability = Probability(0.0),
         /// The probability of a loss in the bad state: 1.
         pub loss_bad: Probability = Probability(1.0),
-        /// Which packets it looks at: "data", "acks" or "both". The others pass.
+        /// The packets to which the loss applies: "data", "acks" or "both". The others pass.
         #[serde(skip_serializing_if = "Carried::is_both")]
         pub on: Carried = Carried::Both,
     }
 }
 
 table! {
-    /// A good and a bad state that last for a time, whatever is sent.
+    /// A good and a bad state with durations that do not depend on the traffic.
     pub struct GilbertTime {
-        /// How long the good state lasts: "1 s".
+        /// The duration of the good state: "1 s".
         pub good: Duration [SOME_TIME],
-        /// How long the bad state lasts: "10 ms".
+        /// The duration of the bad state: "10 ms".
         pub bad: Duration [SOME_TIME],
-        /// Whether these times are "fixed" or the means of an "exponential" distribution.
+        /// Whether durations are "fixed" or means of an "exponential" distribution.
         pub holding: Holding = Holding::Exponential,
-        /// Whether states change with "time", so that a short bad state may hit no packet, or at
-        /// "packets", so that every state hits one at least, as in ns-2.
+        /// Whether states change with "time", so that a short bad state may affect no packet, or at
+        /// "packets", so that every state affects at least one, as in ns-2.
         #[serde(skip_serializing_if = "Reading::is_literal")]
         pub reading: Reading = Reading::Literal,
-        /// The probability that the state changes when its time is over; otherwise it lasts once
-        /// more.
+        /// The probability that the state changes when its time is over. Otherwise the same state
+        /// begins again.
         pub change: Probability = Probability(1.0),
         /// The probability of a loss in the good state: 0.
         pub loss_good: Probability = Probability(0.0),
         /// The probability of a loss in the bad state: 0.1.
         pub loss_bad: Probability = Probability(1.0),
-        /// Which packets it looks at: "data", "acks" or "both". The others pass.
+        /// The packets to which the loss applies: "data", "acks" or "both". The others pass.
         #[serde(skip_serializing_if = "Carried::is_both")]
         pub on: Carried = Carried::Both,
     }
 }
 
 words! {
-    /// How the times that a state lasts are spread.
+    /// The distribution of a state's duration.
     #[what("distribution of times")]
     pub enum Holding {
-        /// Each time is the same.
+        /// All durations are equal.
         "fixed" => Fixed,
-        /// Times are exponentially distributed.
+        /// Durations are exponentially distributed.
         "exponential" => Exponential,
     }
 }
 
 words! {
-    /// What it means that a state lasts for a time.
+    /// When states change.
     #[what("reading")]
     pub enum Reading {
-        /// States come and go with time, whatever is sent.
+        /// States change with time, whatever is sent.
         "time" => Literal,
-        /// A state is over with the first packet after its time, from which on the next one counts.
+        /// A state ends at the first packet after its time, and the next duration begins there.
         "packets" => Sampled,
     }
 }
 
 words! {
-    /// Packets by what they carry.
+    /// Classes of packets by payload.
     #[what("group of packets")]
     pub enum Carried {
-        /// Packets with data of an application.
+        /// Packets with application data.
         "data" => Data,
-        /// Packets without, most of which are ACKs.
+        /// Packets without data, mostly ACKs.
         "acks" => Acks,
         /// All packets.
         "both" => Both,
     }
 }
 
-// Experiments without these settings keep the ids that they had before the settings were there.
+// Experiments without these settings keep the ids from before the settings existed.
 impl Carried {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
     fn is_both(&self) -> bool {
@@ -135,7 +135,7 @@ impl Reading {
 }
 
 impl Loss {
-    /// Which packets it looks at.
+    /// The packets to which the loss applies.
     pub fn on(&self) -> Carried {
         match self {
             Self::Independent(loss) => loss.on,
@@ -145,7 +145,7 @@ impl Loss {
         }
     }
 
-    /// Losses that never happen are none.
+    /// Losses with probability zero mean no losses.
     pub(crate) fn is_none(&self) -> bool {
         match self {
             Self::Independent(loss) => loss.probability.0 <= 0.0,
@@ -155,7 +155,7 @@ impl Loss {
     }
 }
 
-/// A number, or text that begins like one, is the probability of independent losses.
+/// A number, or a text that begins with one, is the probability of independent losses.
 fn only_probability(value: &Value) -> Option<Value> {
     let is_number = match value {
         Value::Number(_) => true,

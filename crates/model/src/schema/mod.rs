@@ -1,5 +1,5 @@
-//! What can be written in an experiment. The comments here are the reference that users read: they
-//! become the descriptions of the JSON Schema and the docstrings of the Python classes.
+//! The settings of an experiment. The comments here are the user reference: they become the
+//! descriptions of the JSON Schema and the docstrings of the Python classes.
 
 mod advise;
 mod change;
@@ -74,7 +74,8 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The same without parameters in the places of values, for documentation and for what draws values.
+/// The JSON Schema without parameters in place of values, for documentation and for programs that
+/// draw values.
 pub fn schema_of_values() -> Value {
     let mut definitions = Definitions::new();
     let mut schema = Experiment::describe(&mut definitions);
@@ -84,10 +85,10 @@ pub fn schema_of_values() -> Value {
     schema
 }
 
-/// The keys that give parameters and others their values.
+/// The keys that assign values to parameters and other keys.
 const VARYING: [&str; 5] = ["let", "sweep", "zip", "variants", "change"];
 
-/// Where a value stands, a parameter may stand for it.
+/// Allows a parameter wherever a value may stand.
 fn allow_parameters(schema: &mut Value) {
     let Value::Object(parts) = schema else { return };
     for (key, part) in parts {
@@ -124,14 +125,14 @@ fn allow_parameter(schema: &mut Value) {
     *schema = allowed;
 }
 
-/// As many as there can be of anything that is counted one by one.
+/// The limit of anything that is counted one by one.
 pub(crate) const MILLION: u64 = 1_000_000;
 
-/// Any time but none.
+/// Any time except zero.
 pub(crate) const SOME_TIME: RangeInclusive<Duration> = Duration::from_picos(1)..=Duration::MAX;
 
-/// Any amount but none.
+/// Any amount except zero.
 pub(crate) const SOME_BYTES: RangeInclusive<Bytes> = Bytes(1)..=Bytes(u64::MAX);
 
-/// Any number but zero.
+/// Any number except zero.
 pub(crate) const AT_LEAST_ONE: RangeInclusive<u64> = 1..=u64::MAX;

@@ -5,12 +5,12 @@ use crate::read::{Definitions, Place, Read, define, wrong_type};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A probability: `0.01`, or the same as text, `"1 %"`.
+/// A probability: `0.01`, or as text, `"1 %"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
 pub struct Probability(pub f64);
 
 impl Probability {
-    /// Reads `"1 %"` exactly as it reads `0.01`.
+    /// Reads `"1 %"` as exactly the same number as `0.01`.
     pub(super) fn parse(text: &str) -> Option<f64> {
         let number = text.trim().strip_suffix('%')?.trim_end();
         let (decimal, power) = number.split_once(['e', 'E']).unwrap_or((number, "0"));

@@ -1,4 +1,4 @@
-//! What is written down while an experiment runs.
+//! The data recorded during an experiment.
 
 use super::{OrOff, SOME_TIME};
 use crate::mistake::Mistake;
@@ -8,16 +8,17 @@ use serde_json::{Value, json};
 use tcplab_units::Duration;
 
 table! {
-    /// What to write down.
+    /// The data to record.
     pub struct Record {
-        /// The state of each flow (cwnd, ssthresh, srtt, in flight, ...): at an interval
-        /// ("100 ms"), at every ACK ("ack"), or not at all ("off").
+        /// The sampling of each flow's state (cwnd, ssthresh, srtt, in flight, ...): at an interval
+        /// ("100 ms"), at every ACK ("ack"), or never ("off").
         pub samples: Samples [SOME_TIME] = Samples::Every(Duration::from_millis(100)),
-        /// The queue and the use of each link: at an interval ("100 ms") or not at all ("off").
+        /// The sampling of each link's queue and utilization: at an interval ("100 ms") or never
+        /// ("off").
         pub links: OrOff<Duration> [SOME_TIME] = OrOff::On(Duration::from_millis(100)),
-        /// Where to capture packets, by direction of a link: `["left>right"]`.
+        /// The links on which packets are captured, by direction: `["left>right"]`.
         pub captures: Vec<String> = Vec::new(),
-        /// Where to write down each packet as rows of the table `packets`, by direction of a link:
+        /// The links whose packets become rows of the table `packets`, by direction:
         /// `["left>right"]`.
         pub packets: Vec<String> = Vec::new(),
     }
@@ -31,7 +32,7 @@ impl Default for Record {
     }
 }
 
-/// When the state of a flow is written down: `"100 ms"`, `"ack"` or `"off"`.
+/// When the state of a flow is sampled: `"100 ms"`, `"ack"` or `"off"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Samples {
     /// At this interval.

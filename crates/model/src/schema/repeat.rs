@@ -1,4 +1,4 @@
-//! How often each variant is run: a number of times, or until a mean is known well enough.
+//! The repetitions of each variant: a fixed number, or until a mean has the required precision.
 
 use super::{MILLION, Probability};
 use crate::mistake::{Mistake, Problem};
@@ -6,28 +6,29 @@ use crate::read::{Definitions, Place, Read, table, words, wrong_type};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// How often each variant is run: `30`, or until a mean is known to within a share of itself, `"2 %"`.
+/// The repetitions of each variant: `30`, or until the mean is known to within a share of itself,
+/// `"2 %"`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Repeat {
-    /// So many times.
+    /// A fixed number.
     Times(u64),
-    /// Until a mean is known well enough.
+    /// Until a mean has the required precision.
     Until(Until),
 }
 
 table! {
-    /// Repetitions until means are known well enough: rounds of repetitions are added to all variants,
-    /// each half as many again, until the 95 % confidence interval of every class of flows of every
-    /// variant is narrow enough. Where nothing is random, two repetitions are run.
+    /// Repetitions until means have the required precision. Rounds of repetitions are added to all
+    /// variants, each half as many again, until the 95 % confidence interval of every class of
+    /// flows of every variant is narrow enough. Without randomness, two repetitions are run.
     pub struct Until {
-        /// How far the limits of the interval may be from the mean, as a share of it: "2 %".
+        /// The half-width of the interval, as a share of the mean: "2 %".
         pub until: Probability,
-        /// No more repetitions than this are run, even if the interval is wider.
+        /// The maximum number of repetitions, even if the interval is wider.
         pub at_most: u64 [FEWEST..=MILLION] = 100,
-        /// No fewer repetitions than this are run. Fewer than 10 allow no interval.
+        /// The minimum number of repetitions. Fewer than 10 allow no interval.
         pub at_least: u64 [FEWEST..=MILLION] = FEWEST,
-        /// What the mean is of, over the flows of a class.
+        /// The measure whose mean is estimated, over the flows of a class.
         pub of: Target = Target::Goodput,
     }
 }
@@ -36,7 +37,7 @@ table! {
 const FEWEST: u64 = 10;
 
 words! {
-    /// The measure that is to be known well enough.
+    /// The measure whose mean is estimated.
     #[what("measure")]
     pub enum Target {
         /// The goodput of a flow.
@@ -45,13 +46,13 @@ words! {
         "completion" => Completion,
         /// The mean RTT of a flow.
         "rtt" => Rtt,
-        /// The mean one-way delay of the datagrams of a flow of UDP.
+        /// The mean one-way delay of the datagrams of a UDP flow.
         "delay" => Delay,
     }
 }
 
 impl Target {
-    /// The column of results.
+    /// The column of the results.
     pub fn column(self) -> &'static str {
         match self {
             Self::Goodput => "goodput_mbit_s",
@@ -71,7 +72,7 @@ impl Repeat {
         }
     }
 
-    /// The most repetitions of a variant, of a value that may have mistakes.
+    /// The most repetitions of a variant, by a value that may be invalid.
     pub(crate) fn most_of(value: Option<&Value>) -> u64 {
         let read = value.and_then(|value| Self::read(value, &Place::Root, &mut Vec::new()));
         read.map_or(1, |repeat| repeat.most())
@@ -96,7 +97,7 @@ impl Read for Repeat {
                 mistakes.push(Problem::Invalid(reason).at(format!("{at}{key}")));
                 return None;
             }
-            // The short form, and the name of a parameter.
+            // The short form, or the name of a parameter.
             Value::String(text) if text.trim_end().ends_with('%') => {
                 return Self::read(&json!({ "until": text }), at, mistakes);
             }

@@ -1,4 +1,4 @@
-//! The RTTs of several hosts: listed, or drawn.
+//! The RTTs of several hosts: listed, or random.
 
 use super::Spread;
 use crate::mistake::{Mistake, Problem};
@@ -8,22 +8,22 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tcplab_units::Duration;
 
-/// The RTTs of several hosts: `["10 ms", "80 ms"]`, or a distribution to draw each from.
+/// The RTTs of several hosts: `["10 ms", "80 ms"]`, or a distribution from which each is drawn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Rtts {
-    /// One for each.
+    /// One for each host.
     Listed(Vec<Duration>),
     /// Drawn from the run's seed.
     Drawn(Spread),
 }
 
-/// Of what is drawn, in picoseconds: each of the four delays that share it is of whole nanoseconds, in
-/// which kernels count.
+/// The granularity of random RTTs, in picoseconds: each of the four delays that share an RTT is in
+/// whole nanoseconds, the kernel's unit.
 const STEP: u64 = 4000;
 
 impl Rtts {
-    /// Of `count` hosts of the shape called `shape`.
+    /// The RTTs of `count` hosts of the shape called `shape`.
     pub(crate) fn of(&self, count: usize, seed: u64, shape: &str) -> Vec<Duration> {
         match self {
             Self::Listed(listed) => listed.clone(),

@@ -1,4 +1,4 @@
-//! The transport: which behaviour a host or flow has.
+//! The transport: the behaviour of a host's or a flow's TCP.
 
 use super::{AT_LEAST_ONE, OrOff, SOME_TIME};
 use crate::mistake::{Mistake, Problem};
@@ -10,46 +10,47 @@ use tcplab_units::{Bytes, Duration, Rate};
 
 /// RFC 7323 §2.3: a window has at most 30 bits.
 const WINDOW: RangeInclusive<Bytes> = Bytes(1)..=Bytes(1 << 30);
-/// Linux takes no less than what two packets need.
+/// Linux does not accept less than two packets need.
 const MOST_ASKED: RangeInclusive<Bytes> = Bytes(4608)..=Bytes(1 << 30);
-/// Linux takes less for a clamp as this: half of the least buffer (`SOCK_MIN_RCVBUF`).
+/// Linux does not accept a smaller clamp: half of the minimum buffer (`SOCK_MIN_RCVBUF`).
 const CLAMP: RangeInclusive<Bytes> = Bytes(1152)..=Bytes(1 << 30);
-/// `TCP_NOTSENT_LOWAT` is a number of 32 bits, of which 0 is the system's own.
+/// `TCP_NOTSENT_LOWAT` is a 32-bit number, of which 0 means the system's default.
 const UNSENT: RangeInclusive<Bytes> = Bytes(1)..=Bytes(u32::MAX as u64);
-/// Sockets count a rate in whole bytes a second.
+/// Sockets count rates in whole bytes a second.
 const PACE: RangeInclusive<Rate> =
     Rate::from_bits_per_second(8)..=Rate::from_bits_per_second(u64::MAX);
-/// What remains of the least MTU (RFC 791) and of the largest packet.
+/// The payload of the minimum MTU (RFC 791) and of the largest packet.
 const SEGMENT: RangeInclusive<u64> = 28..=65_495;
 
-/// Declares each option once: optional in a file (`Stack`), decided in a plan (`StackPlan`).
+/// Declares each option once: optional in a file (`Stack`), resolved in a plan (`StackPlan`).
 macro_rules! options {
     ($($(#[doc = $doc:literal])+ pub $field:ident: $type:ty $([$range:expr])?,)*) => {
         table! {
             /// The transport: a profile that sets all options, and options that differ from it.
             #[derive(Default)]
             pub struct Stack {
-                /// Which system's behaviour to start from: "linux-6.12" (the default), "rfc", ...
+                /// The system whose behaviour is the starting point: "linux-6.12" (the default),
+                /// "rfc", ...
                 pub profile: Option<Profile> = None,
                 $($(#[doc = $doc])+ pub $field: Option<$type> $([$range])? = None,)*
             }
         }
 
-        /// The transport with every option decided.
+        /// The transport with every option resolved.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         pub struct StackPlan {
             $($(#[doc = $doc])+ pub $field: $type,)*
         }
 
         impl StackPlan {
-            /// Takes over what `stack` says.
+            /// Overrides options with those that `stack` sets.
             pub(crate) fn apply(&mut self, stack: &Stack) {
                 $(if let Some(value) = &stack.$field {
                     self.$field.clone_from(value);
                 })*
             }
 
-            /// The transport of which `stack` decides every option.
+            /// The transport, if `stack` sets every option.
             pub(crate) fn decided(stack: Stack) -> Option<Self> {
                 Some(Self { $($field: stack.$field?,)* })
             }
@@ -58,171 +59,173 @@ macro_rules! options {
 }
 
 options! {
-    /// Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs wait,
-    /// the ticks of timers, how windows are rounded: "rfc" or "linux".
+    /// The behaviour where the standards leave a choice: RTO estimation, delayed ACKs, timer
+    /// granularity, rounding of windows: "rfc" or "linux".
     pub flavour: Flavour,
     /// The congestion control: "cubic", "cubic/2008" with a preset of parameters, or
     /// `{ name = "cubic", beta = 0.5 }` with parameters.
     pub cc: CongestionControl,
-    /// Whether receivers say which segments arrived out of order (RFC 2018).
+    /// Whether receivers send selective acknowledgements (SACK, RFC 2018).
     pub sack: bool,
-    /// Whether receivers say what arrived twice (RFC 2883).
+    /// Whether receivers report duplicate segments (DSACK, RFC 2883).
     pub dsack: bool,
-    /// Whether, with SACK and without RACK, a hole counts as lost as soon as something arrived
+    /// Whether, with SACK and without RACK, a hole counts as lost as soon as a segment arrived
     /// `dup_thresh` segments above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
     pub fack: bool,
-    /// How losses are repaired without SACK: "tahoe", "reno", "newreno" or "newreno-steady".
+    /// The loss recovery without SACK: "tahoe", "reno", "newreno" or "newreno-steady".
     pub recovery: Recovery,
     /// How ACKs count when the window grows: "off" (each as one segment, however much it covers),
-    /// "segment" (as many segments as it covers), or the most segments that one ACK may count for
-    /// when bytes are counted, 1 or 2 (Appropriate Byte Counting, RFC 3465).
+    /// "segment" (as many segments as it covers), or with byte counting the most segments that one
+    /// ACK may count for, 1 or 2 (Appropriate Byte Counting, RFC 3465).
     pub abc: AckCounting,
-    /// How long an ACK may wait for another segment: "200 ms", or "off".
+    /// The maximum delay of an ACK: "200 ms", or "off".
     pub delayed_ack: OrOff<Duration> [SOME_TIME],
-    /// How many full segments an ACK waits for: 2.
+    /// The number of full segments that one ACK covers: 2.
     pub ack_every: u64 [AT_LEAST_ONE],
-    /// How many segments at the start of a connection are acknowledged at once: 16.
+    /// The number of segments at the start of a connection that are acknowledged at once: 16.
     pub quick_ack: u64,
     /// Whether segments carry timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Whether windows can be larger than 64 KiB (RFC 7323).
+    /// Whether window scaling is used, for windows above 64 KiB (RFC 7323).
     pub window_scaling: bool,
-    /// Whether congestion can be signalled by marks: true (RFC 3168), false, or "accurate" if the two
-    /// ends count them (RFC 9768). Congestion controls that need marks use them without this.
+    /// Explicit congestion notification: true (RFC 3168), false, or "accurate" if the ends count
+    /// marks (AccECN, RFC 9768). Congestion controls that need marks use them without this option.
     pub ecn: Ecn,
-    /// The first window, in segments: 10.
+    /// The initial window, in segments: 10.
     pub initial_window: u64 [1..=65_535],
-    /// The least retransmission timeout: "200 ms".
+    /// The minimum retransmission timeout: "200 ms".
     pub min_rto: Duration [SOME_TIME],
-    /// The longest retransmission timeout: "60 s".
+    /// The maximum retransmission timeout: "60 s".
     pub max_rto: Duration [SOME_TIME],
-    /// The retransmission timeout before any RTT is known: "1 s".
+    /// The retransmission timeout before the first RTT sample: "1 s".
     pub initial_rto: Duration [SOME_TIME],
     /// The receive buffer: "6 MB". At most 1 GiB.
     pub rmem: Bytes [WINDOW],
     /// The send buffer: "4 MB".
     pub wmem: Bytes,
-    /// The receive buffer that the program asks for (`SO_RCVBUF`): "64 kB", or "off". The buffer does not
-    /// grow then, and Linux makes it twice as large, for the memory that packets take beside their data.
+    /// The receive buffer that the program requests (`SO_RCVBUF`): "64 kB", or "off". Such a buffer
+    /// does not grow. Linux doubles its size, for the memory that packets take beside their data.
     pub so_rcvbuf: OrOff<Bytes> [WINDOW],
-    /// The send buffer that the program asks for (`SO_SNDBUF`): "64 kB", or "off". As for `so_rcvbuf`.
+    /// The send buffer that the program requests (`SO_SNDBUF`): "64 kB", or "off". Treated like
+    /// `so_rcvbuf`.
     pub so_sndbuf: OrOff<Bytes> [WINDOW],
-    /// The most that a program gets by `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B".
+    /// The limit of `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B".
     pub rmem_max: Bytes [MOST_ASKED],
-    /// The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B".
+    /// The limit of `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B".
     pub wmem_max: Bytes [MOST_ASKED],
-    /// The largest window that the program wants to offer (`TCP_WINDOW_CLAMP`): "256 kB", or "off". In
-    /// Linux 6.12 it lasts as the scale of the window alone, which stops at the next power of two:
-    /// "256 kB" allows windows of up to 262140 bytes, "300 kB" of up to 524280.
+    /// The largest window that the program wants to advertise (`TCP_WINDOW_CLAMP`): "256 kB", or
+    /// "off". In Linux 6.12 the clamp only lasts as the scale of the window, which stops at the
+    /// next power of two: "256 kB" allows windows of up to 262140 bytes, "300 kB" of up to 524280.
     pub window_clamp: OrOff<Bytes> [CLAMP],
-    /// The first window that is offered, in segments (`ip route ... initrwnd`): 10, or "off" for what the
-    /// receive buffer has room for.
+    /// The first advertised window, in segments (`ip route ... initrwnd`): 10, or "off" for the
+    /// window that the receive buffer allows.
     pub initial_receive_window: OrOff<u64> [1..=65_535],
-    /// How much data may wait in the send buffer that has not left (`TCP_NOTSENT_LOWAT`): "128 kB", or
-    /// "off". Then a program writes no further ahead, however large `wmem` is.
+    /// The limit of unsent data in the send buffer (`TCP_NOTSENT_LOWAT`): "128 kB", or "off". A
+    /// program writes no further ahead, however large `wmem` is.
     pub notsent_lowat: OrOff<Bytes> [UNSENT],
-    /// The part of the receive buffer that is kept for the application and not advertised, as in
-    /// Linux: `1 / 2^app_win` of it; 0 keeps nothing.
+    /// The part of the receive buffer that is reserved for the application and not advertised, as
+    /// in Linux: `1 / 2^app_win` of the buffer; 0 reserves nothing.
     pub app_win: u64 [0..=31],
-    /// The limits to the memory that all connections of a host take together, beside those of each:
-    /// `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
+    /// The limits of the memory that all connections of a host take together, in addition to the
+    /// limits of each: `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
     pub mem: OrOff<Memory>,
-    /// Whether small writes wait for an ACK to be sent together (Nagle's algorithm).
+    /// Whether small writes are coalesced while an ACK is outstanding (Nagle's algorithm).
     pub nagle: bool,
-    /// Whether the first two duplicate ACKs send new segments (RFC 3042).
+    /// Whether the first two duplicate ACKs release new segments (limited transmit, RFC 3042).
     pub limited_transmit: bool,
-    /// Whether the window starts anew after a pause (RFC 5681 §4.1).
+    /// Whether the window is reset after an idle period (RFC 5681 §4.1).
     pub restart_after_idle: bool,
-    /// Whether segments are spread over the round trip.
+    /// Whether segments are paced over the round trip.
     pub pacing: bool,
-    /// The highest rate at which the connection sends (`SO_MAX_PACING_RATE`): "20 Mbit/s", or "off". It
-    /// counts data without headers, and turns `pacing` on.
+    /// The maximum sending rate of the connection (`SO_MAX_PACING_RATE`): "20 Mbit/s", or "off".
+    /// The rate counts data without headers, and turns `pacing` on.
     pub max_pacing_rate: OrOff<Rate> [PACE],
-    /// Whether losses are found by time (RACK, RFC 8985).
+    /// Whether losses are detected by time (RACK, RFC 8985).
     pub rack: bool,
-    /// Whether a probe finds losses at the end of a flight (TLP, RFC 8985).
+    /// Whether a probe detects losses at the end of a flight (TLP, RFC 8985).
     pub tlp: bool,
-    /// How the window gets smaller after a loss: "at-once", by "halving" (Linux until 3.1), or
+    /// How the window is reduced after a loss: "at-once", by "halving" (Linux until 3.1), or
     /// "proportional" (PRR, RFC 9937).
     pub reduction: Reduction,
-    /// Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682).
+    /// Whether spurious timeouts are detected and undone (F-RTO, RFC 5682).
     pub frto: bool,
-    /// Whether reductions that were not needed are taken back, by timestamps (RFC 3522, RFC 4015) and
-    /// by reports of what arrived twice.
+    /// Whether spurious window reductions are undone, as detected by timestamps (RFC 3522,
+    /// RFC 4015) and by reports of duplicates (DSACK).
     pub undo: bool,
-    /// Whether segments leave in bursts, as they are made for segmentation offload.
+    /// Whether segments leave in bursts, as with TCP segmentation offload (TSO).
     pub tso: bool,
     /// Whether slow start ends when delays grow (HyStart++, RFC 9406), for congestion controls that
-    /// have a parameter of this name. What is said there counts more.
+    /// have a parameter of this name. That parameter takes precedence.
     pub hystart: bool,
-    /// What a reduction starts from: the data in flight ("flight", RFC 5681) or the window
+    /// The base of a window reduction: the data in flight ("flight", RFC 5681) or the window
     /// ("cwnd", as in Linux).
     pub cut_base: CutBase,
-    /// How many duplicate ACKs mean a loss: 3.
+    /// The number of duplicate ACKs that indicate a loss: 3.
     pub dup_thresh: u64 [1..=255],
-    /// How often an unanswered SYN is repeated: 6.
+    /// The number of retransmissions of an unanswered SYN: 6.
     pub syn_retries: u64 [0..=255],
-    /// How often more, before its timeout begins to double, as in Linux since 6.5: 4. With 0 each
-    /// repetition doubles it (RFC 6298 §5.5).
+    /// The number of additional retransmissions before the timeout of the SYN begins to double, as
+    /// in Linux since 6.5: 4. With 0 each retransmission doubles the timeout (RFC 6298 §5.5).
     pub syn_linear_timeouts: u64 [0..=127],
-    /// How often an unanswered SYN-ACK is repeated: 5.
+    /// The number of retransmissions of an unanswered SYN-ACK: 5.
     pub syn_ack_retries: u64 [0..=255],
-    /// How often unanswered data is repeated before the connection fails: 15.
+    /// The number of retransmissions of unacknowledged data before the connection fails: 15.
     pub retries: u64 [0..=255],
-    /// How long anything may stay without an answer before the connection fails, however often it was
-    /// repeated (RFC 5482): "30 s", or "off". Where it is given, `retries` does not count.
+    /// The time without an answer after which the connection fails, regardless of the number of
+    /// retransmissions (RFC 5482): "30 s", or "off". If set, it replaces `retries`.
     pub user_timeout: OrOff<Duration> [SOME_TIME],
-    /// Probes of a peer that has not been heard, and the end of the connection if it stays silent
-    /// (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
+    /// Keepalive probes of a silent peer, which end the connection if the peer does not answer (RFC
+    /// 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
     pub keepalive: OrOff<Keepalive>,
-    /// Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
-    /// RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
+    /// Whether data is sent with the SYN, to a server that has given a cookie before (TCP Fast
+    /// Open, RFC 7413). Both ends must have the option; the first connection between two hosts gets
+    /// the cookie.
     pub fast_open: bool,
-    /// Whether the largest packet of the whole path is "known" from the beginning, or "discovered": then
-    /// packets are as large as the first link takes, until a router says that it cannot pass them on
-    /// (RFC 1191).
+    /// Whether the path MTU is "known" from the beginning, or "discovered": then packets are as
+    /// large as the first link's MTU, until a router reports that they are too large (RFC 1191).
     pub path_mtu: PathMtu,
-    /// Whether larger packets are tried, to find out how large they may be where no router says it
-    /// (RFC 4821): "off", "on-black-hole" (once nothing is answered for long) or "always".
+    /// When larger packets are tried to find the path MTU without router messages (RFC 4821):
+    /// "off", "on-black-hole" (after a long time without answers) or "always".
     pub mtu_probing: MtuProbing,
-    /// How long a closed connection waits for stray segments: "60 s".
+    /// The duration of TIME-WAIT, in which a closed connection answers stray segments: "60 s".
     pub time_wait: Duration,
-    /// The most data in one segment, in bytes: 1460. The path's MTU limits it too.
+    /// The maximum segment size (MSS) in bytes: 1460. The path's MTU limits it too.
     pub mss: u64 [SEGMENT],
 }
 
 table! {
-    /// Limits to the memory of all connections of a host, from the least to the most.
+    /// Limits of the memory of all connections of a host, in ascending order.
     #[derive(Copy, Eq)]
     pub struct Memory {
-        /// From here on send buffers do not grow, and pressure ends below it.
+        /// Send buffers stop growing above this limit, and pressure ends below it.
         pub low: Bytes,
-        /// From here on there is pressure: windows do not grow, and whoever holds more than its share of
-        /// `high` can write no more.
+        /// Memory pressure begins at this limit: windows stop growing, and connections with more
+        /// than their share of `high` cannot write.
         pub pressure: Bytes,
-        /// Nobody can write any more, and data out of order is dropped.
+        /// No connection can write above this limit, and out-of-order data is dropped.
         pub high: Bytes,
     }
 }
 
 table! {
-    /// Probes of a peer that has not been heard. Nothing is probed while data is under way.
+    /// Keepalive probes of a silent peer. No probes are sent while data is outstanding.
     #[derive(Copy, Eq)]
     pub struct Keepalive {
-        /// How long nothing was heard before the first.
+        /// The silent time before the first probe.
         pub idle: Duration [SOME_TIME] = Duration::from_secs(7_200),
-        /// How long each waits for an answer.
+        /// The time between probes.
         pub interval: Duration [SOME_TIME] = Duration::from_secs(75),
-        /// After how many without an answer the connection fails; with a `user_timeout`, that counts.
+        /// The number of unanswered probes after which the connection fails; a `user_timeout` takes
+        /// precedence.
         pub probes: u64 [1..=127] = 9,
     }
 }
 
 words! {
-    /// A system whose behaviour of its day is the starting point.
+    /// A system whose behaviour is the starting point.
     #[what("profile")]
     pub enum Profile {
-        /// What the current standards say.
+        /// The current standards.
         "rfc" => Rfc,
         /// Linux 6.12 (2024).
         "linux-6.12" => Linux612,
@@ -244,88 +247,89 @@ words! {
 }
 
 words! {
-    /// Whose way to go where the standards leave a choice.
+    /// The behaviour where the standards leave a choice.
     #[what("flavour")]
     pub enum Flavour {
-        /// As the RFCs say.
+        /// As in the RFCs.
         "rfc" => Rfc,
-        /// As the Linux kernel does.
+        /// As in the Linux kernel.
         "linux" => Linux,
     }
 }
 
 words! {
-    /// How losses are repaired without SACK.
+    /// The loss recovery without SACK.
     #[what("loss recovery")]
     pub enum Recovery {
-        /// Slow start from one segment, as after a timeout, but without waiting for it (1988).
+        /// Slow start from one segment, as after a timeout, but on duplicate ACKs (1988).
         "tahoe" => Tahoe,
-        /// Fast recovery, which ends with the first ACK of new data (RFC 2581).
+        /// Fast recovery that ends with the first ACK of new data (RFC 2581).
         "reno" => Reno,
-        /// Fast recovery until all is acknowledged that was outstanding; the first partial ACK restarts
-        /// the timer (RFC 6582; "impatient").
+        /// Fast recovery until all outstanding data is acknowledged; only the first partial ACK
+        /// restarts the timer (RFC 6582; "impatient").
         "newreno" => NewReno,
-        /// The same, but each partial ACK restarts the timer ("slow but steady").
+        /// NewReno in which each partial ACK restarts the timer ("slow but steady").
         "newreno-steady" => NewRenoSteady,
     }
 }
 
 words! {
-    /// How a window gets smaller after a loss.
+    /// How a window is reduced after a loss.
     #[what("reduction")]
     pub enum Reduction {
-        /// At once: nothing leaves until so much is acknowledged (RFC 5681, RFC 6675).
+        /// At once: nothing is sent until the data in flight fits the new window (RFC 5681, RFC
+        /// 6675).
         "at-once" => AtOnce,
-        /// One segment leaves for every second ACK (rate halving).
+        /// One segment is sent for every second ACK (rate halving).
         "halving" => Halving,
-        /// Of each window acknowledged, as much leaves as the new window holds (RFC 9937).
+        /// Segments are sent in proportion to the delivered data (PRR, RFC 9937).
         "proportional" => Proportional,
     }
 }
 
 words! {
-    /// What a multiplicative decrease starts from.
+    /// The base of a multiplicative decrease.
     #[what("base of the cut")]
     pub enum CutBase {
         /// The window, as in Linux.
         "cwnd" => Cwnd,
-        /// The data outstanding, as in RFC 5681 §3.1.
+        /// The outstanding data, as in RFC 5681 §3.1.
         "flight" => FlightSize,
     }
 }
 
 words! {
-    /// Who says how large a packet may be.
+    /// How the sender learns the path MTU.
     #[what("way to know the path's MTU")]
     pub enum PathMtu {
-        /// It is known from the beginning.
+        /// The path MTU is known from the beginning.
         "known" => Known,
-        /// Routers say it when a packet is too large for them.
+        /// Routers report packets that are too large.
         "discovered" => Discovered,
     }
 }
 
 words! {
-    /// When larger packets are tried.
+    /// When the sender probes for the path MTU.
     #[what("way to probe for the path's MTU")]
     pub enum MtuProbing {
         /// Never.
         "off" => Off,
-        /// Once nothing is answered for long.
+        /// After a long time without answers.
         "on-black-hole" => OnBlackHole,
         /// From the beginning, with small packets first.
         "always" => Always,
     }
 }
 
-/// How much growth of the window an ACK is worth.
+/// How ACKs count when the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckCounting {
-    /// Each ACK as one segment: `"off"`.
+    /// One segment for each ACK: `"off"`.
     Ack,
-    /// Each segment that it acknowledges: `"segment"`.
+    /// As many segments as the ACK covers: `"segment"`.
     Segment,
-    /// The bytes that it acknowledges, up to `limit` segments in slow start (RFC 3465): the limit.
+    /// The acknowledged bytes, up to `limit` segments in slow start (RFC 3465): the limit.
     Byte {
         /// L of RFC 3465.
         limit: u64,
@@ -367,14 +371,14 @@ impl Read for AckCounting {
     }
 }
 
-/// Whether congestion can be signalled by marks.
+/// Explicit congestion notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
-    /// No: `false`.
+    /// Off: `false`.
     Off,
-    /// Once a round trip (RFC 3168): `true`.
+    /// Feedback once a round trip (RFC 3168): `true`.
     Classic,
-    /// As many as there are (RFC 9768): `"accurate"`.
+    /// Feedback of the number of marks (AccECN, RFC 9768): `"accurate"`.
     Accurate,
 }
 
@@ -412,14 +416,14 @@ impl Read for Ecn {
 /// A congestion control and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CongestionControl {
-    /// Its name: `"cubic"`; with a preset of parameters, `"cubic/2008"`.
+    /// The name: `"cubic"`; with a preset of parameters, `"cubic/2008"`.
     pub name: String,
-    /// Its parameters by name, as a table; they mean something to the algorithm alone.
+    /// The parameters by name, as a table, which only the algorithm interprets.
     pub params: Value,
 }
 
 impl CongestionControl {
-    /// The algorithm, without the preset that the name may end in: `cubic` of `cubic/2008`.
+    /// The algorithm without a preset: `cubic` of `cubic/2008`.
     pub fn algorithm(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
@@ -450,7 +454,7 @@ impl Read for CongestionControl {
         let name = String::read(name, &at.key("name"), mistakes)?;
         let params = table.iter().filter(|(key, _)| *key != "name");
         let mut params = Value::Object(params.map(|(k, v)| (k.clone(), v.clone())).collect());
-        // The order of parameters means nothing and must not change an id.
+        // The order of parameters has no meaning and must not change an id.
         params.sort_all_objects();
         Some(Self { name, params })
     }

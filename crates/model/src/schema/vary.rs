@@ -1,11 +1,11 @@
-//! What makes several runs of one experiment: parameters, sweeps, keys that step together, variants.
+//! Settings that make several runs of one experiment: parameters, sweeps, zips, variants.
 
 use crate::mistake::{Mistake, Problem};
 use crate::read::{Definitions, Place, Read, define, wrong_type};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Values by name, for `"$name"` wherever a value stands.
+/// Values of parameters by name, for `"$name"` in place of a value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Let(pub Map<String, Value>);

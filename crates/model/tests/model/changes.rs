@@ -1,4 +1,4 @@
-//! Settings that change while a run goes on.
+//! Settings that change during a run.
 
 use crate::common::{SMALL, message, messages, plan, plans};
 use tcplab_units::Duration;
@@ -16,17 +16,18 @@ fn a_plan_has_what_differs_and_nothing_else() {
     };
     let cc = change("\"flows[0].cc\" = { name = \"cubic\", beta = 0.8 }");
     let named = serde_json::json!({ "name": "cubic", "params": { "beta": 0.8 } });
-    // Of both ends: the stack of a flow is that of its hosts.
+    // For both ends: hosts without settings of their own use the flow's stack.
     assert_eq!(cc["cc"], serde_json::json!([{ "cc": named, "ends": [0, 1] }]));
     assert!(cc.get("lanes").is_none());
     let cc = change("\"hosts.right1.stack.cc\" = \"bbr\"");
     assert_eq!(cc["cc"][0]["ends"], serde_json::json!([1]));
-    // Both directions of the bottleneck. Its access links are ten times as fast, the queues in packets stay.
+    // Both directions of the bottleneck. Its access links are ten times as fast; queues in packets
+    // stay.
     let rate = change("\"network.dumbbell.rate\" = \"5 Mbit/s\"");
     let lanes = rate["lanes"].as_array().unwrap();
     assert_eq!(lanes.len(), 6);
     assert!(lanes.iter().all(|lane| lane.get("queue").is_none()));
-    // 48 ms at 10 Mbit/s are 60,000 bytes: 40 packets; the default, 1 BDP, is as many.
+    // 48 ms at 10 Mbit/s are 60,000 bytes: 40 packets. The default, 1 BDP, is the same.
     let queue = change("\"network.dumbbell.queue\" = \"2 BDP\"");
     let limit = &queue["lanes"][0]["queue"]["limit"];
     let before = plan(SMALL).lanes.iter().find(|lane| lane.name == "left>right").unwrap().bdp.0;
@@ -57,7 +58,7 @@ fn runs_that_are_equal_until_then_have_one_beginning() {
     let later = plan(&changed("\"flows[0].cc\" = \"bbr\"").replace("30 s", "31 s"));
     assert!(!beginnings.contains(&later.beginning().unwrap()));
     assert_eq!(plan(SMALL).beginning(), None);
-    // In variants, and by `--set`.
+    // Changes in variants, and by `--set`.
     let variants = changed("[variants.a]\n\"change.flows[0].cc\" = \"bbr\"");
     assert_eq!(plan(&variants).id, runs[2].id);
     let mut document = tcplab_model::from_toml(&changed("\"flows[0].cc\" = \"cubic\"")).unwrap();

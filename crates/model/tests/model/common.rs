@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers shared by the tests.
 
 use tcplab_model::{Backend, Document, Mistakes, Plan, Profile, from_json, from_toml};
 
@@ -17,7 +17,7 @@ pub fn plans(toml: &str) -> Result<Vec<Plan>, Mistakes> {
     Ok(plans)
 }
 
-/// A plan that is written down and read back is the same, without its warnings.
+/// Checks that a plan written as JSON and read back is the same, without its warnings.
 fn check_stored(plan: &Plan) {
     let text = serde_json::to_string(plan).unwrap();
     let read = Plan::from_json(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -25,7 +25,7 @@ fn check_stored(plan: &Plan) {
     assert_eq!(read.derived_id(), plan.id);
 }
 
-/// The plan of an experiment in TOML that asks for one run.
+/// The plan of an experiment in TOML with a single run.
 pub fn plan(toml: &str) -> Plan {
     let mut plans = plans(toml).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     assert_eq!(plans.len(), 1);
@@ -50,7 +50,7 @@ pub fn by_json(document: &Document) -> Document {
     from_json(&document.to_json()).unwrap()
 }
 
-/// A dumbbell with one flow, in which every line can be changed.
+/// A dumbbell with one flow; tests change its lines.
 pub const SMALL: &str = r#"duration = "60 s"
 
 [network.dumbbell]

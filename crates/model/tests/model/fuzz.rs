@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tcplab_model::{from_json, from_toml};
 
-/// An experiment in which most keys occur.
+/// An experiment with most keys.
 pub const RICH: &str = r#"
 name = "rich"
 duration = "60 s"
@@ -92,7 +92,7 @@ captures = ["left>right"]
 "stack.sack" = [true, false]
 "#;
 
-/// Runs everything that a user's text passes through.
+/// Runs everything that processes a user's text.
 fn digest(text: &str) {
     for document in [from_toml(text), from_json(text)] {
         match document.map(|document| document.plans(&SIM)) {
@@ -124,7 +124,7 @@ fn places(tree: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Values that are likely to be wrong, or at the edge of what is right.
+/// Values that are likely to be invalid, or at the limit of what is valid.
 fn odd_value() -> impl Strategy<Value = Value> {
     let texts = [
         "",
@@ -176,7 +176,7 @@ fn odd_value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// What happens to one place of a tree.
+/// A change at one place of a tree.
 #[derive(Clone, Debug)]
 enum Change {
     Replace(Value),

@@ -1,9 +1,9 @@
-//! Ids: the same for the same run, whoever wrote it; another one when the result can be another.
+//! Ids: equal for equal runs, whoever wrote them; different when the results may differ.
 
 use crate::common::{SIM, SMALL, by_json, plan, plans, small_with};
 use tcplab_model::{Backend, from_toml};
 
-/// `SMALL` with everything written out that has a default, in other units and another order.
+/// `SMALL` with all defaults written out, in other units and another order.
 const WRITTEN_OUT: &str = r#"
 name = "another name"
 seed = 1
@@ -58,9 +58,9 @@ flows = [{ from = "left1", to = "right1" }]
     assert_eq!(plan(SMALL).id, plan(links).id);
 }
 
-/// This id changes when anything changes that can change a result: the meaning of a key, a default,
-/// how sizes are rounded, which way packets take. Then a new one belongs here, and the version of
-/// every backend goes up. It must not differ between machines.
+/// This id changes with everything that can change a result: the meaning of a key, a default, the
+/// rounding of sizes, the choice of paths. A new id then belongs here, and the version of every
+/// backend goes up. The id must not differ between machines.
 #[test]
 fn ids_are_the_same_on_every_machine() {
     assert_eq!(plan(SMALL).id, "33a214fc5032d83d");

@@ -1,4 +1,4 @@
-//! The schema from outside: what is said about bad input, what is resolved, which ids runs get.
+//! The schema from outside: messages about invalid input, resolved plans, ids of runs.
 
 #[cfg(test)]
 mod changes;

@@ -1,4 +1,4 @@
-//! What users are told about each kind of bad input.
+//! Messages about each kind of invalid input.
 
 use crate::common::{SIM, SMALL, by_json, message, messages, plan, plans, small_with};
 use tcplab_model::{Backend, Mistake, Mistakes, Plan, Problem, from_json, from_toml, support};
@@ -77,7 +77,7 @@ fn rates_are_more_than_zero() {
     );
 }
 
-/// Names become names of files, of which file systems take 255 bytes.
+/// Names become file names, for which file systems allow 255 bytes.
 #[test]
 fn names_are_bounded_in_bytes() {
     let named = |name: &str| format!("name = \"{name}\"\n{SMALL}");
@@ -102,7 +102,7 @@ fn names_are_bounded_in_bytes() {
 
 #[test]
 fn the_seed_of_every_repetition_fits_into_the_tables() {
-    // 2^63 - 1 is the last number with a sign.
+    // 2^63 - 1 is the largest signed number.
     assert_eq!(plans(&format!("seed = {}\n{SMALL}", i64::MAX)).unwrap().len(), 1);
     let json = |seed: u64| format!(r#"{{ "duration": "1 s", "seed": {seed} }}"#);
     let refused = from_json(&json(1 << 63)).unwrap().plans(&SIM).unwrap_err().to_string();
@@ -119,7 +119,7 @@ fn the_seed_of_every_repetition_fits_into_the_tables() {
 
 #[test]
 fn a_path_takes_time() {
-    // 40 bytes at 700 Tbit/s take 0.46 ps, which is rounded to none, and at 600 Tbit/s one.
+    // 40 bytes at 700 Tbit/s take 0.46 ps, which rounds to zero, and at 600 Tbit/s one.
     let with = |rate: &str, delay: &str| {
         format!(
             "duration = \"1 ns\"\nnetwork.chain = {{ rate = \"{rate}\", delay = \"{delay}\" }}\n\
@@ -288,7 +288,7 @@ fn recoveries_of_the_time_before_sack_want_it_off() {
         message(&format!("{SMALL}[stack]\nrecovery = \"tahoe\"\n")),
         "line 11: stack.recovery: \"tahoe\" is a recovery without SACK; add `sack = false`"
     );
-    // Wherever that is said; and a NewReno may stand by for peers that have no SACK.
+    // Accepted wherever it is set; NewReno may be the fallback for peers without SACK.
     for fine in ["recovery = \"reno\"\nsack = false", "recovery = \"newreno-steady\""] {
         assert!(plans(&format!("{SMALL}[stack]\n{fine}\n")).is_ok(), "{fine}");
     }
@@ -304,7 +304,7 @@ fn fack_that_is_asked_for_wants_sack_and_no_rack() {
         message(&format!("{SMALL}[stack]\nprofile = \"linux-6.12\"\nfack = true\n")),
         "line 12: stack.fack: does nothing beside RACK; add `rack = false`"
     );
-    // A profile may have it on, as the kernel had: without SACK it does nothing.
+    // A profile may enable it, as the kernel did: without SACK it has no effect.
     let fine = format!("{SMALL}[stack]\nprofile = \"linux-2.6.26\"\nsack = false\n");
     assert!(plans(&fine).is_ok());
 }
@@ -476,7 +476,7 @@ fn words_in_braces_of_a_command_line_are_addresses() {
         "line 10: flows[0].traffic: has a `client` in which nothing stands for {srv}; there are {server} \
          and {client}, the addresses of the two sides (braces of the program's own need a space: { srv })"
     );
-    // Those of a shell and of other programs stay as they are.
+    // Braces of a shell and of other programs stay as they are.
     let own = "ping ${HOME} {1} {a,b} {} { x } {server";
     assert!(plans(&lines(own, "awk '{ print $1 }' {server}")).is_ok());
     assert_eq!(
@@ -509,7 +509,8 @@ fn what_is_measured_lies_within_the_experiment() {
 
 #[test]
 fn a_trace_with_outages_is_no_longer_than_memory_is() {
-    // Each round of a trace of 2 ms has two entries: 30,000 rounds in a minute, 5 * 10^9 in 10^7 s.
+    // Each period of a trace of 2 ms has two entries: 30,000 periods in a minute, 5 * 10^9 in 10^7
+    // s.
     let with = |duration: u64| {
         let trace = "rate_changes = { opportunities = [[1, 1], [2, 1]] }";
         format!(
@@ -535,8 +536,8 @@ fn states_of_a_channel_are_no_more_than_a_run_can_bear() {
              change = {change} }}\n[[flows]]\nfrom = \"a\"\nto = \"b\"\n"
         )
     };
-    // One state each half second on average, although ten million of the shorter kind would fit: in
-    // a row they come with a probability of 2^-200.
+    // One state each half second on average, although ten million of the shorter kind would fit: so
+    // many in a row have a probability of 2^-200.
     assert_eq!(plans(&with("100 us", 0.5)).map(|plans| plans.len()).ok(), Some(1));
     // Here so many may come in a row, each a million times on average: 1000 s, and the 6 ms of a
     // packet, have 100,000,600 of them.
@@ -558,7 +559,7 @@ fn a_setting_of_one_direction_is_named_with_it() {
         message(&link(&format!("forward.mtu = 1400\nback.queue = {red}"))),
         format!("line 7: network.links[0].back.queue.min: {says}")
     );
-    // Of both directions it is said once.
+    // A mistake of both directions is reported once.
     assert_eq!(
         message(&link(&format!("queue = {red}\nback.mtu = 1400"))),
         format!("line 6: network.links[0].queue.min: {says}")
@@ -580,7 +581,8 @@ fn red_has_sizes_in_their_order() {
             &format!("\"20 ms\"\nqueue = {{ kind = \"red\", min = \"{min}\", max = \"{max}\" }}"),
         )
     };
-    // Equal ones are a threshold, as DCTCP has it; and sizes are compared as what they come to.
+    // Equal thresholds are a step, as for DCTCP; sizes in different units are compared by their
+    // value.
     assert!(plans(&with("5 packets", "5 packets")).is_ok());
     assert!(plans(&with("5 packets", "15 kB")).is_ok());
     assert_eq!(
@@ -596,7 +598,7 @@ fn datagrams_that_would_take_hours_are_refused_by_their_key() {
     assert!(message(&with("interval = \"10 ns\"")).ends_with(
         "flows[0].traffic.interval: 6000000000 datagrams are too many; the most is 1000000000"
     ));
-    // 60 s of one packet of 1500 bytes in 12 ns.
+    // 60 s of packets of 1500 bytes, one each 12 ns.
     assert!(message(&with("rate = \"1 Tbit/s\"")).contains("traffic.rate: 5000000000 datagrams"));
     assert!(plans(&with("interval = \"10 ns\", packets = 7")).is_ok());
     assert!(plans(&with("interval = \"10 ns\", periods = [[\"1 s\", \"2 s\"]]")).is_ok());

@@ -1,7 +1,7 @@
 //! A million mutated experiments: none panics, hangs or takes much memory.
 //!
-//! Seeded, so that a find can be repeated by its number. A few thousand in every `cargo test`; more
-//! with `TCPLAB_FUZZ=1000000`, which `make fuzz ARGS="--reader --count 1000000"` sets.
+//! Seeded, so that a failure can be repeated by its number. A few thousand in every `cargo test`;
+//! more with `TCPLAB_FUZZ=1000000`, which `make fuzz ARGS="--reader --count 1000000"` sets.
 
 use crate::common::{SIM, SMALL};
 use crate::fuzz::RICH;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 use tcplab_model::{from_json, from_toml};
 
-/// A mutation may find the largest experiment that is allowed: a million flows in many runs, whose ids
-/// alone take half a minute on a busy machine. What takes longer than this hangs.
+/// A mutation may produce the largest valid experiment: a million flows in many runs, whose ids
+/// alone take half a minute on a busy machine. Anything slower than this counts as a hang.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Words of the schema's own, and values at the edges.
+/// Words of the schema, and boundary values.
 const WORDS: &[&str] = &[
     "\"",
     "'",
@@ -97,7 +97,7 @@ const WORDS: &[&str] = &[
     "command = ",
 ];
 
-/// A small generator (splitmix64): the tests need no better one.
+/// A small generator (splitmix64), which is good enough for these tests.
 struct Random(u64);
 
 impl Random {
@@ -117,7 +117,7 @@ impl Random {
     }
 }
 
-/// A part of a text, from one border of characters to another.
+/// A range of a text, between character boundaries.
 fn part(text: &str, random: &mut Random) -> std::ops::Range<usize> {
     let borders: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     let first = random.below(borders.len());
@@ -126,13 +126,13 @@ fn part(text: &str, random: &mut Random) -> std::ops::Range<usize> {
     borders[first]..borders[last]
 }
 
-/// A line, with its end.
+/// A line, with its line ending.
 fn line(text: &str, random: &mut Random) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     if lines.is_empty() { String::new() } else { random.of(&lines).into() }
 }
 
-/// One change: a part left out, put in, doubled, moved, or taken from another experiment.
+/// One change: a part removed, inserted, doubled, moved, or taken from another experiment.
 fn mutate(text: &mut String, seeds: &[String], random: &mut Random) {
     let place = part(text, random);
     match random.below(8) {
@@ -168,7 +168,7 @@ fn mutate(text: &mut String, seeds: &[String], random: &mut Random) {
     }
 }
 
-/// Everything that a user's text passes through.
+/// Runs everything that processes a user's text.
 fn read(text: &str) -> bool {
     [from_toml(text), from_json(text)].into_iter().any(|document| {
         match document.map(|document| document.plans(&SIM)) {
@@ -201,7 +201,7 @@ fn seeds() -> Vec<String> {
     texts
 }
 
-/// The experiment of a number, of a seed.
+/// The mutated experiment with this number and seed.
 fn mutant(seed: u64, number: u64, seeds: &[String]) -> String {
     let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number.rotate_left(32));
     random.next();
@@ -226,7 +226,7 @@ fn mutated_experiments_are_read_or_refused() {
     for number in 0..count {
         let text = mutant(seed, number, &seeds);
         let began = Instant::now();
-        // A panic is caught to say which experiment it was.
+        // A panic is caught to report its experiment.
         match thread::scope(|scope| scope.spawn(|| read(&text)).join()) {
             Ok(is_right) => right += u64::from(is_right),
             Err(panic) => {
@@ -241,6 +241,6 @@ fn mutated_experiments_are_read_or_refused() {
     let (time, number) = slowest;
     println!("{count} mutated experiments: {right} run, the others are refused");
     println!("the slowest, number {number}, took {time:?}");
-    // Most that is mutated is refused; if nearly all were, little of the reader would be tried.
+    // Most mutations are rejected. If nearly all were, little of the reader would be tested.
     assert!(right * 30 > count, "{right} of {count}");
 }

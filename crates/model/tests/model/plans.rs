@@ -1,4 +1,4 @@
-//! What is resolved: nodes, lanes, queues, flows and their transport.
+//! Resolved plans: nodes, lanes, queues, flows and their transport.
 
 use crate::common::{SMALL, plan, plans, small_with};
 use tcplab_model::schema::{Carried, Independent, Probability, RedPlan};
@@ -180,7 +180,7 @@ fn receive_offload_of_all_hosts_may_be_off_for_one() {
         "[[flows]]",
         "[hosts]\nright2.gro = \"off\"\n\"right*\".gro = \"20500 ps\"\n[[flows]]",
     );
-    // In whole nanoseconds, as packets arrive.
+    // In whole nanoseconds, as for arrivals.
     let plan = plan(&text.replace("20500 ps", "20000500 ps"));
     let found = plan.hosts.iter().map(|host| (&*plan.nodes[host.node], host.gro));
     let wait = Some(Duration::from_micros(20));
@@ -214,7 +214,7 @@ to = "right2"
     let hosts: Vec<_> = (0..plan.nodes.len()).filter(|&node| plan.has_qdisc(node)).collect();
     let names: Vec<_> = hosts.iter().map(|&node| &*plan.nodes[node]).collect();
     assert_eq!(names, ["left1", "left2"]);
-    // fq paces all that its host sends (`SK_PACING_FQ`), and nothing else does.
+    // fq paces all senders of its host (`SK_PACING_FQ`), and no other queue does.
     let paced = plan.flows.iter().map(|flow| flow.tcp().unwrap().stacks().map(|it| it.pacing));
     assert_eq!(paced.collect::<Vec<_>>(), [[false, true], [false, false], [true, false]]);
 }
@@ -262,7 +262,7 @@ fn parallel_links_have_names_of_their_own() {
 
 #[test]
 fn flows_that_would_begin_after_the_end_are_told() {
-    // Every 4 s from 0 s on: of six in 10 s, those of 0, 4 and 8 s begin.
+    // Every 4 s from 0 s on: of six flows, those at 0, 4 and 8 s begin within 10 s.
     let text = r#"
         duration = "10 s"
         network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]
@@ -288,7 +288,7 @@ fn times_to_send_after_the_end_are_told() {
         let periods = format!("[[\"0 s\", \"1 s\"], [\"{last}\", \"9 s\"]]");
         warned(&format!("traffic = {{ kind = \"on-off\", periods = {periods} }}"))
     };
-    // 6 s after 4 s is the end; 5 s are not.
+    // 4 s and 6 s are the end of the experiment; 4 s and 5 s are not.
     assert!(periods("6 s").contains("flows[0].traffic.periods: one begins 6 s after the flow"));
     assert_eq!(periods("5 s"), "");
     let told = "flows[0].start_jitter: is up to 6 s after 4 s, and the experiment ends at 10 s";
@@ -313,7 +313,7 @@ fn loads_of_more_than_the_link_are_told() {
         ));
         plan.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
-    // Sixty times the rate, where 60 % was meant; and 60 % twice.
+    // Sixty times the rate where 60 % was intended; and 60 % twice.
     assert!(
         warned(&["60"]).contains("flows[0].traffic: transfers ask for 6000 % of the rate of a>b")
     );
@@ -363,7 +363,7 @@ flows = [{ from = "c", to = "a", traffic = { kind = "udp", interval = "2 us" } }
     let lan = plan.lanes[0].lan.as_ref().unwrap();
     assert_eq!((lan.name.as_str(), plan.nodes[lan.node].as_str()), ("office", "office"));
     assert!(plan.lanes.iter().all(|lane| lane.lan.as_ref() == Some(lan)));
-    // The gap of Ethernet is 96 bits.
+    // The interframe gap of Ethernet is 96 bits.
     assert_eq!((lan.gap, lan.framing), (Duration::from_nanos(96), Bytes(18)));
     let arp = lan.arp.as_ref().unwrap();
     assert_eq!((arp.wait.is_none(), arp.pending, arp.learns), (true, 3, true));
@@ -405,7 +405,7 @@ fn a_plan_can_be_printed_as_json_with_its_units() {
 fn what_is_measured_is_resolved_and_swept() {
     let measure = |text: &str| plan(&format!("{text}\n{SMALL}")).measure;
     let seconds = Duration::from_secs;
-    // All of it is what there is without: the run is the same one.
+    // Measuring the whole experiment is the default: the run is the same.
     assert_eq!(measure("measure = { from = \"0 s\", to = \"60 s\" }"), None);
     assert_eq!(plan(&format!("measure.from = \"0 s\"\n{SMALL}")).id, plan(SMALL).id);
     let (from, to, every) = (seconds(20), seconds(60), Some(seconds(2)));
@@ -425,17 +425,17 @@ fn a_time_is_what_the_queue_lets_out_meanwhile() {
             small_with("[network.dumbbell]", &format!("[network.dumbbell]\nqueue = {queue}"));
         lane(&plan(&toml), "left>right").queue.limit
     };
-    // 10 Mbit/s: 12 ms are 15,000 bytes, or ten packets of 1500 bytes where those are counted.
+    // 10 Mbit/s: 12 ms are 15,000 bytes, or ten packets of 1500 bytes where packets are counted.
     assert_eq!(limit("\"12 ms\""), QueueLimit::Bytes(15_000));
     assert_eq!(limit("{ kind = \"drophead\", limit = \"12 ms\" }"), QueueLimit::Bytes(15_000));
     assert_eq!(limit("{ kind = \"codel\", limit = \"12 ms\" }"), QueueLimit::Packets(10));
     assert_eq!(limit("{ kind = \"sfq\", limit = \"12.1 ms\" }"), QueueLimit::Packets(11));
-    // A token bucket lets out less: 12 ms of 5 Mbit/s.
+    // A token bucket drains more slowly: 12 ms at 5 Mbit/s.
     let bucket = "{ kind = \"tbf\", rate = \"5 Mbit/s\", burst = \"15 kB\", limit = \"12 ms\" }";
     assert_eq!(limit(bucket), QueueLimit::Bytes(7_500));
     let shaper = "{ kind = \"cake\", rate = \"5 Mbit/s\", limit = \"12 ms\" }";
     assert_eq!(limit(shaper), QueueLimit::Bytes(7_500));
-    // A packet always has room.
+    // A packet always fits.
     assert_eq!(limit("\"1 us\""), QueueLimit::Bytes(1500));
 }
 
@@ -449,7 +449,7 @@ fn cake_aims_for_a_twentieth_of_its_round_trip() {
             other => panic!("{other:?}"),
         }
     };
-    // In microseconds, of which there is one at the least, as tc-cake(8) has it.
+    // In microseconds, at least one, as in tc-cake(8).
     assert_eq!(cake("").interval_and_target(), [100_000, 5_000]);
     assert_eq!(cake(", rtt = \"10 us\"").interval_and_target(), [10, 1]);
     let isolation = cake(", isolation = \"dual-dsthost\"").isolation;
@@ -460,7 +460,7 @@ fn cake_aims_for_a_twentieth_of_its_round_trip() {
 fn datagrams_at_many_times_the_rate_are_named() {
     let with =
         |rate: &str| plan(&format!("{SMALL}traffic = {{ kind = \"udp\", rate = \"{rate}\" }}\n"));
-    // 10 Mbit/s leave nine in ten of 100 behind, and 99 in 100 of 1 Gbit/s.
+    // 10 Mbit/s carry one in ten packets of 100 Mbit/s, and one in 100 of 1 Gbit/s.
     assert!(with("100 Mbit/s").warnings.is_empty());
     assert_eq!(
         with("1 Gbit/s").warnings[0].to_string(),

@@ -1,4 +1,4 @@
-//! The JSON Schema says what the reader accepts, no more and no less.
+//! The JSON Schema describes exactly what the reader accepts.
 
 use crate::common::{SIM, SMALL};
 use serde_json::{Map, Value};
@@ -58,7 +58,7 @@ fn accepted(tree: &Value, at: &str) -> Vec<String> {
 fn the_keys_of_each_table_are_those_that_are_accepted() {
     let schema = schema();
     let base: Value = serde_json::from_str(&from_toml(SMALL).unwrap().to_json()).unwrap();
-    // Paths of tables, as in a tree and as in the schema's definitions.
+    // Paths of tables, with their names in the schema's definitions.
     let places = [
         ("", "Experiment"),
         ("/network", "Network"),

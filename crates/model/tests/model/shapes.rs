@@ -1,4 +1,4 @@
-//! Shapes of networks: what they expand to.
+//! Shapes of networks and their links.
 
 use crate::common::{SIM, message, messages, plan, plans, small_with};
 use std::fs;
@@ -76,14 +76,14 @@ fn drawn_rtts_are_those_of_the_seed() {
     let twice = plans(&format!("repeat = 2\n{}", star(uniform))).unwrap();
     let (first, second) = (rtts(&twice[0]), rtts(&twice[1]));
     assert_ne!(first, second);
-    // A repetition is the run of its seed.
+    // A repetition equals the single run with its seed.
     let alone = plan(&format!("seed = 2\n{}", star(uniform)));
     assert_eq!((&alone.id, rtts(&alone)), (&twice[1].id, second));
     assert!(first.iter().all(|rtt| ms(&[10, 50])[0] <= *rtt && *rtt <= ms(&[10, 50])[1]));
     // The mean is 30 ms; the standard error of a thousand is 40 / sqrt(12) / sqrt(1000) = 0.365 ms.
     let mean = first.iter().map(|rtt| rtt.as_millis_f64()).sum::<f64>() / 1000.0;
     assert!((mean - 30.0).abs() < 3.0 * 0.365, "{mean}");
-    // One more host leaves those of the others as they are.
+    // One more host leaves the RTTs of the others as they are.
     let more = plan(&star(&uniform.replace("1000", "1001")));
     assert_eq!(rtts(&more)[..1000], first);
 }
@@ -101,8 +101,8 @@ fn a_fat_tree_has_the_ways_of_its_routing_tables() {
     assert_eq!(four.nodes.len(), 16 + 20);
     assert_eq!(four.lanes.len(), 2 * 48);
     assert_eq!(way(&four, &four.flows[0].forward), ["host1>edge1-1", "edge1-1>host2"]);
-    // Host 16 is the second of its switch, host 1 the first: (1 + 0) mod 2 = 1 is the second
-    // aggregation switch, and (1 + 1) mod 2 = 0 its first core. Back, (0 + 1) mod 2 = 1 and
+    // Host 16 is the second of its switch, and host 1 the first: (1 + 0) mod 2 = 1 is the second
+    // aggregation switch, and (1 + 1) mod 2 = 0 its first core switch. Back, (0 + 1) mod 2 = 1 and
     // (0 + 1) mod 2 = 1.
     assert_eq!(
         way(&four, &four.flows[1].forward),
@@ -158,10 +158,10 @@ fn a_network_comes_from_a_file() {
         "links = [{ between = [\"a\", \"b\"], delay = \"5 ms\" }, { between = [\"b\", \"c\"], delay = \
          \"7 ms\", rate = \"2 Mbit/s\" }]",
     );
-    // The plan has nothing of the file.
+    // The plan does not contain the file.
     assert_eq!(read[0].id, plan(&links).id);
     assert_eq!(rtts(&read[0]), ms(&[24]));
-    // A name of a file may be a parameter's value.
+    // The name of a file may be a parameter's value.
     let named = GRAPH.replace("net.csv", "$net") + "[let]\nnet = \"x.csv\"\n[sweep]\nnet = [\"net.csv\"]\n";
     assert_eq!(beside("net.csv", csv, &named).unwrap()[0].id, read[0].id);
 }

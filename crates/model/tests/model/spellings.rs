@@ -1,4 +1,4 @@
-//! Values that can be written in more than one way.
+//! Values with several notations.
 
 use crate::common::{SIM, SMALL, message, plan, small_with};
 use tcplab_model::schema::CoDelPlan;
@@ -53,7 +53,7 @@ fn round_trips_of_cake_have_the_words_of_tc() {
             other => panic!("{other:?}"),
         }
     };
-    // `presets` of tc/q_cake.c, in microseconds: the round trip, and the target that belongs to it.
+    // `presets` of tc/q_cake.c, in microseconds: the round-trip time and its target.
     for (word, both) in [
         ("datacentre", [100, 5]),
         ("lan", [1_000, 50]),
@@ -172,7 +172,7 @@ fn files_take_the_place_of_their_names() {
          delay_changes = [[\"0 s\", \"20 ms\"], [\"15 s\", \"31.5 ms\"]]\n\
          jitter = { kind = \"empirical\", times = [\"1.5 ms\", \"0.5 ms\"] }",
     );
-    // A plan holds what the files said, so it is the same run.
+    // A plan contains the contents of files, so it is the same run.
     assert_eq!(named.unwrap().id, written.unwrap().id);
     let named = read(
         "rate_changes = { trace = \"lte.txt\" }\nlight = { trains = { file = \"light.txt\" }, after = \"5 ms\" }",

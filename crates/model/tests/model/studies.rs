@@ -1,4 +1,4 @@
-//! The schema can say what the five published studies need.
+//! The schema covers the five published studies.
 
 use crate::common::{plan, plans};
 

@@ -1,4 +1,4 @@
-//! Traffic: what is resolved of it, and what is refused.
+//! Traffic: resolved forms, and rejections.
 
 use crate::common::{SMALL, message, plan, small_with};
 use tcplab_model::schema::{ArrivalsPlan, Begin, Gaps, UdpPlan, WebPlan};
@@ -42,14 +42,14 @@ fn is_near(value: f64, expected: f64) -> bool {
 #[test]
 fn a_load_is_data_and_headers_of_full_segments() {
     let half = r#"{ kind = "arrivals", load = "50 %", sizes = "20 kB" }"#;
-    // Of 1500 bytes, 1448 are data where there are timestamps, and 1460 where there are none.
+    // Of 1500 bytes, 1448 are data with timestamps, and 1460 without.
     for (timestamps, data) in [(true, 1448.0), (false, 1460.0)] {
         let text = format!("stack.timestamps = {timestamps}\n{}", with(half));
         let arrivals = arrivals(&text);
         let expected = 0.5 * 10e6 / (8.0 * 20_000.0 * 1500.0 / data);
         assert!(is_near(per_second(&arrivals), expected), "{arrivals:?}");
         assert_eq!(arrivals.offered, Some(0.5));
-        // What so many in a second offer is the same.
+        // The same load as a number per second.
         let rate = format!(r#"{{ kind = "arrivals", per_second = {expected}, sizes = "20 kB" }}"#);
         let text = format!("stack.timestamps = {timestamps}\n{}", with(&rate));
         assert!(is_near(self::arrivals(&text).offered.unwrap(), 0.5));
@@ -89,11 +89,11 @@ fn a_shaper_is_the_bottleneck() {
             (&*bottleneck.name, bottleneck.lasting_rate().to_string()),
             ("m>b", "10 Mbit/s".into())
         );
-        // 5 Mbit/s of transfers of 20 kB, with 52 bytes of headers to 1448 of data (RFC 7323 A).
+        // 5 Mbit/s of transfers of 20 kB, with 52 bytes of headers for 1448 of data (RFC 7323 A).
         let TrafficPlan::Arrivals(arrivals) = &*flow.traffic else { panic!() };
         assert!(is_near(per_second(arrivals), 5e6 / (8.0 * 20_000.0 * 1500.0 / 1448.0)), "{queue}");
     }
-    // At 50 Mbit/s, the link before it is the slower one.
+    // With 50 Mbit/s, the link before it is the bottleneck.
     let plan = plan(&behind(r#"{ kind = "cake", rate = "50 Mbit/s" }"#, half));
     assert_eq!(plan.lanes[plan.flows[0].bottleneck].name, "a>m");
 }
@@ -124,7 +124,7 @@ fn the_bdp_of_a_shaper_is_that_of_its_rate() {
     assert_eq!(limit(&tbf(200)), (250_000, QueueLimit::Packets(333)));
     let cake = r#"{ kind = "cake", rate = "6 Mbit/s", limit = "1 BDP" }"#;
     assert_eq!(limit(cake), (15_000, QueueLimit::Packets(10)));
-    // A policer lets packets wait for the link alone.
+    // In a policer, packets only wait for the link.
     let policer = r#"{ kind = "policer", rate = "6 Mbit/s", burst = "30 kB" }"#;
     assert_eq!(limit(policer), (250_000, QueueLimit::Packets(167)));
 }
@@ -147,7 +147,7 @@ fn the_means_of_sizes_are_those_of_theory() {
             1000.0 * 14.392_726_722_865 / 1.644_933_066_848_7,
         ),
         (r#"{ kind = "pareto", shape = 1.5, min = "4 kB" }"#, 12_000.0),
-        // Of shape 1, the integral of x times the density is a logarithm.
+        // With shape 1, the integral of x times the density is a logarithm.
         (
             r#"{ kind = "pareto", shape = 1, min = "1 kB", max = "100 kB" }"#,
             1000.0 * std::f64::consts::LN_10 * 2.0 / 0.99,
@@ -187,7 +187,7 @@ fn arrivals_have_one_way_to_begin() {
     let endless = r#"{ kind = "pareto", shape = 1, min = "1 kB" }"#;
     let text = with(&format!(r#"{{ kind = "arrivals", load = 0.5, sizes = {endless} }}"#));
     assert!(message(&text).contains("sizes without a mean"), "{}", message(&text));
-    // A rate may have such sizes, and then nobody knows its load.
+    // A rate may have such sizes; its load is then unknown.
     let text = with(&format!(r#"{{ kind = "arrivals", per_second = 1, sizes = {endless} }}"#));
     assert_eq!(arrivals(&text).offered, None);
 }

@@ -1,4 +1,4 @@
-//! Parameters, what steps together, and variants.
+//! Parameters, zips, and variants.
 
 use crate::common::{SIM, SMALL, message, messages, plans, small_with};
 use serde_json::json;
@@ -47,7 +47,7 @@ fn a_parameter_is_swept_by_its_name() {
     let by_path =
         format!("{SMALL}\n[sweep]\n\"network.dumbbell.delay\" = [\"20 ms\", \"30 ms\"]\n");
     assert_eq!(ids(&by_name), ids(&plans(&by_path).unwrap()));
-    // A part of one, and one in the value of another.
+    // Part of a parameter, and a parameter in another one's value.
     let part = format!("{NAMED}\n[sweep]\n\"bottleneck.delay\" = [\"$delay\", \"30 ms\"]\n");
     assert_eq!(ids(&plans(&part).unwrap()), ids(&by_name));
 }
@@ -57,7 +57,7 @@ fn labels_show_what_parameters_stand_for() {
     let swept = format!("{NAMED}\n[sweep]\n\"bottleneck.delay\" = [\"$delay\", \"30 ms\"]\n");
     let meant = ["bottleneck.delay=20 ms", "bottleneck.delay=30 ms"];
     assert_eq!(labels(&plans(&swept).unwrap()), meant);
-    // The name of a variant is a name.
+    // The name of a variant is not substituted.
     let named = format!("{NAMED}\n[variants.\"$delay\"]\ndelay = \"1 ms\"\n");
     assert_eq!(labels(&plans(&named).unwrap()), ["variant=$delay"]);
 }
@@ -238,7 +238,7 @@ fn variants_have_names() {
     assert_eq!((stacks[0].wmem.0, stacks[2].wmem.0), (16_000, 4_000_000));
     assert_eq!((stacks[0].sack, stacks[2].sack), (true, false));
     assert_eq!(stacks[2].rmem.0, 6_000_000);
-    // Tables are merged: what the variant does not say stays.
+    // Tables are merged: settings that the variant does not mention stay.
     assert_eq!(stacks[2].cc.name, "vegas");
 }
 

@@ -1,4 +1,4 @@
-//! Lanes.
+//! Lanes of the engine from the links of a plan.
 
 use super::{losses, queues};
 use tcplab_engine::{
@@ -10,7 +10,8 @@ use tcplab_model::{LaneChange, LanePlan, Plan};
 use tcplab_units::{Rate, Time};
 use tcplab_workload::{links, spread};
 
-/// The engine's lane for the direction of a link with this number; `observed`: its packets are looked at.
+/// The engine's lane for the direction of a link with this number. `observed`: an observer sees its
+/// packets.
 pub(crate) fn config(plan: &Plan, number: usize, observed: bool) -> LaneConfig {
     let lane = &plan.lanes[number];
     if lane.leaves_lan() {
@@ -31,7 +32,7 @@ pub(crate) fn config(plan: &Plan, number: usize, observed: bool) -> LaneConfig {
     }
 }
 
-/// The new settings of the engine's lane; `after`: the plan as it is then.
+/// The new settings of the engine's lane. `after`: the plan after the change.
 pub(crate) fn change(after: &Plan, change: &LaneChange) -> tcplab_engine::LaneChange {
     let lane = &after.lanes[change.lane];
     let queue = || (queues::discipline(lane, false), queues::limit(lane));
@@ -43,7 +44,7 @@ pub(crate) fn change(after: &Plan, change: &LaneChange) -> tcplab_engine::LaneCh
     }
 }
 
-/// From a shared medium to a station: the frame has crossed the medium, and is there.
+/// From a shared medium to a station: the frame has crossed the medium and arrives at once.
 fn out_of_lan(lane: &LanePlan, observed: bool) -> LaneConfig {
     LaneConfig {
         name: lane.name.clone(),
@@ -59,11 +60,11 @@ fn out_of_lan(lane: &LanePlan, observed: bool) -> LaneConfig {
     }
 }
 
-/// The station that the lane with this number comes from.
+/// The station at the start of the lane with this number.
 fn station(lan: &LanPlan, number: usize) -> StationConfig {
     StationConfig {
         medium: lan.node,
-        // Lanes of the same link have numbers that differ in the last bit.
+        // The two lanes of a link have numbers that differ in the last bit.
         receives: LaneId(number as u32 ^ 1),
         framing: lan.framing.0 as u32,
         gap: lan.gap,
@@ -82,7 +83,7 @@ fn station(lan: &LanPlan, number: usize) -> StationConfig {
 fn wire(plan: &Plan, lane: &LanePlan) -> WireConfig {
     let (seed, duration) = (plan.seed, plan.duration);
     let trace = links::opportunities(lane, seed, duration);
-    // A trace has taken the outages out already.
+    // Traces already account for outages.
     let rates = if trace.is_some() { Vec::new() } else { links::rates(lane, seed, duration) };
     WireConfig {
         rates: rates.into_iter().map(|(at, rate)| (Time::ZERO + at, rate)).collect(),

@@ -1,10 +1,10 @@
-//! Losses on the way.
+//! Loss models of the engine from those of a plan.
 
 use tcplab_engine::{Carried, Loss};
 use tcplab_model::Loss as Planned;
 use tcplab_model::schema::{Carried as PlannedCarried, Holding, Reading};
 
-/// The engine's model of a loss.
+/// The engine's loss model.
 pub(super) fn loss(planned: &Planned) -> Loss {
     match planned {
         Planned::Independent(loss) => Loss::Independent { probability: loss.probability.0 },
@@ -24,7 +24,7 @@ pub(super) fn loss(planned: &Planned) -> Loss {
     }
 }
 
-/// Which packets it looks at.
+/// The packets to which the loss model applies.
 pub(super) fn on(planned: &Planned) -> Carried {
     match planned.on() {
         PlannedCarried::Data => Carried::Data,

@@ -1,10 +1,10 @@
-//! From a plan to what the engine is made of.
+//! Translates a plan into parts of the engine.
 //!
-//! | file | from, to |
+//! | file | translates |
 //! |---|---|
-//! | `lanes` | a direction of a link, the engine's lane |
+//! | `lanes` | a direction of a link |
 //! | `queues` | a queue discipline |
-//! | `losses` | losses on the way |
+//! | `losses` | a loss model |
 
 pub(crate) mod lanes;
 mod losses;

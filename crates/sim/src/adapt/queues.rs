@@ -1,4 +1,4 @@
-//! Queue disciplines.
+//! Queue disciplines of the engine from those of a plan.
 
 use tcplab_engine::{
     AckFilter, CakeConfig, Cells, CoDelConfig, Discipline, DualPi2Config, DualScheduler,
@@ -9,7 +9,7 @@ use tcplab_model::schema::{self, CakePlan, DualScheduler as PlannedScheduler, Sf
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
 use tcplab_units::Duration;
 
-/// The engine's discipline in front of a lane; nothing for drop-tail. `is_own`: of the sending host.
+/// The engine's discipline for a lane; `None` for drop-tail. `is_own`: the queue of a sending host.
 #[expect(
     unreachable_patterns,
     reason = "a discipline that is added and not run here needs no line"
@@ -149,7 +149,7 @@ fn cake_config(cake: &CakePlan, lane: &LanePlan) -> CakeConfig {
     }
 }
 
-/// Whether the discipline of a lane has several queues.
+/// Whether a lane's discipline has several queues.
 pub(crate) fn tells_flows(lane: &LanePlan) -> bool {
     matches!(
         &lane.queue.discipline,
@@ -161,10 +161,10 @@ pub(crate) fn tells_flows(lane: &LanePlan) -> bool {
     )
 }
 
-/// How much the queue of a lane holds.
+/// The queue limit of a lane.
 pub(super) fn limit(lane: &LanePlan) -> QueueLimit {
     match lane.queue.limit {
-        // RED's limit counts bytes like its thresholds, and so does a token bucket.
+        // RED and token buckets count their limit in bytes, as they count thresholds.
         limit if matches!(lane.queue.discipline, Planned::Red(_) | Planned::Tbf(_)) => {
             QueueLimit::Bytes(in_bytes(limit, lane))
         }
@@ -173,8 +173,8 @@ pub(super) fn limit(lane: &LanePlan) -> QueueLimit {
     }
 }
 
-/// Bytes of the header of an Ethernet frame. Sizes on links are those of IP packets, but Linux counts
-/// it where it compares a queue with the largest packet (`psched_mtu`).
+/// The size of an Ethernet header. Packet sizes on links are those of IP packets, but Linux
+/// includes this header where a queue is compared with the largest packet (`psched_mtu`).
 const FRAME_HEADER: u64 = 14;
 
 /// The largest frame, in bytes.
@@ -182,7 +182,7 @@ fn frame(lane: &LanePlan) -> u64 {
     lane.mtu + FRAME_HEADER
 }
 
-/// A packet counts as one of full size.
+/// Converts a limit to bytes, with packets of full size.
 fn in_bytes(limit: PlannedLimit, lane: &LanePlan) -> u64 {
     match limit {
         PlannedLimit::Packets(packets) => packets.saturating_mul(lane.mtu),

@@ -1,24 +1,23 @@
-//! One end sends, the other one receives.
+//! A program that sends, and one that receives.
 
 use super::{Stream, Writing};
 use tcplab_units::{Duration, Time};
 
-/// A program that sends so much, or without end; always, or at times.
+/// A program that sends a given amount or without end, either always or in on periods.
 #[derive(Clone, Debug)]
 pub(crate) struct Send {
     /// Bytes still to be written; `u64::MAX` is without end.
     left: u64,
-    /// The bytes of each call, and those of the present one that are still to be written; 0 if there is only
-    /// one call.
+    /// The bytes of each call and those left of the current call; 0 if there is only one call.
     piece: u64,
     in_piece: u64,
-    /// When it writes, from the flow's start; the last period first. None is always.
+    /// The on periods, from the flow's start, with the last period first; `None` is always on.
     periods: Option<Vec<(Duration, Duration)>>,
     is_on: bool,
 }
 
 impl Send {
-    /// Sends as fast as it can, once it has begun.
+    /// Sends as fast as possible once it has begun.
     pub fn bulk(size: Option<u64>) -> Self {
         let left = size.unwrap_or(u64::MAX);
         Self { left, piece: 0, in_piece: 0, periods: None, is_on: false }
@@ -29,29 +28,29 @@ impl Send {
         Self { piece, ..Self::bulk(size) }
     }
 
-    /// Whether it writes in calls of so many bytes, from its own memory.
+    /// Whether the program writes in calls of a fixed size, from its own memory.
     pub fn is_in_pieces(&self) -> bool {
         self.piece > 0
     }
 
-    /// Whether what it writes next is written in a new call.
+    /// Whether the next write begins a new call.
     pub fn is_between_calls(&self) -> bool {
         self.is_in_pieces() && self.in_piece == 0
     }
 
-    /// Sends at times.
+    /// Sends during these periods.
     pub fn on_off(periods: &[(Duration, Duration)]) -> Self {
         let periods = periods.iter().rev().copied().collect();
         Self { periods: Some(periods), ..Self::bulk(None) }
     }
 
-    /// Whether it writes now.
+    /// Whether the program is on.
     pub fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// The flow has begun, or the time of a change has come: turns on or off what is due, and tells when
-    /// the next change is.
+    /// Switches on or off as due, when the flow begins or a change is due. Returns the time of the
+    /// next change.
     pub fn switch(&mut self, now: Time, start: Time) -> Time {
         let Some(periods) = &mut self.periods else {
             self.is_on = true;
@@ -68,9 +67,9 @@ impl Send {
         if self.is_on { start + until } else { start + from }
     }
 
-    /// Writes what the connection may need next, or closes when all is written. Says whether that gave the
-    /// connection something to send: it is to do so before the next call, as a kernel sends what it can
-    /// before a program gets to say that there is no more.
+    /// Writes what the connection may need next, or closes once everything is written. Returns
+    /// whether the connection got something to send. The connection must send it before the next
+    /// call, as a kernel sends what it can before a program reports the end of its data.
     #[inline]
     pub fn act(&mut self, stream: &mut impl Stream) -> bool {
         if !self.is_on {
@@ -93,7 +92,7 @@ impl Send {
         written > 0
     }
 
-    /// Goes on with a call, or begins the next one.
+    /// Continues a call, or begins the next one.
     #[inline(never)]
     fn write_piece(&mut self, stream: &mut impl Stream) -> u64 {
         if self.in_piece == 0 {
@@ -105,17 +104,17 @@ impl Send {
     }
 }
 
-/// A program that reads whatever comes.
+/// A program that reads everything that arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Receive {
-    /// Bytes that it read.
+    /// Bytes read.
     pub received: u64,
-    /// When the last of them arrived.
+    /// When the last byte arrived.
     pub last_arrival: Time,
 }
 
 impl Receive {
-    /// Reads all there is. Says whether there was any.
+    /// Reads all available bytes. Returns whether there were any.
     #[inline]
     pub fn act(&mut self, now: Time, stream: &mut impl Stream) -> bool {
         let bytes = stream.read(now, u64::MAX);

@@ -1,54 +1,54 @@
-//! One end asks, the other one answers, over the same connection.
+//! Request and response over one connection.
 
 use super::{Stream, Writing};
 use tcplab_units::Time;
 
-/// What became of an attempt to go on.
+/// The result of an attempt to make progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The connection may have something to send, which leaves before the program goes on.
+    /// The connection may have something to send, which must leave before the program continues.
     Acted,
-    /// It waits for the connection, for its time, or for nothing more.
+    /// The program waits for the connection or its timer, or has finished.
     Waits,
-    /// All of the answer has arrived.
+    /// The response has arrived in full.
     Answered,
-    /// All of the question has arrived, and the answer takes its time.
+    /// The request has arrived in full, and the server takes time to respond.
     Asked,
-    /// The other end has finished before its time.
+    /// The other end has closed too early.
     Broken,
 }
 
-/// A program that asks.
+/// The client program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ask {
-    /// Bytes of the question that are still to be written, and of the answer that are still to come.
+    /// Bytes of the request still to be written, and of the response still to come.
     asking: u64,
     awaiting: u64,
     has_asked: bool,
     has_finished: bool,
-    /// Bytes of the present answer.
+    /// Bytes received of the current response.
     pub received: u64,
-    /// When the last of them arrived.
+    /// When the last byte arrived.
     pub last_arrival: Time,
 }
 
 impl Ask {
-    /// Asks next, with so many bytes, and expects so many.
+    /// Begins the next exchange, with a request and a response of these sizes.
     pub fn begin(&mut self, request: u64, response: u64) {
         *self = Self { asking: request, awaiting: response, has_asked: true, ..Self::default() };
     }
 
-    /// Whether it writes next.
+    /// Whether the next step is a write.
     pub fn writes(&self) -> bool {
         self.asking > 0
     }
 
-    /// Asks no more.
+    /// Sends no more requests.
     pub fn finish(&mut self) {
         (self.has_asked, self.has_finished) = (false, true);
     }
 
-    /// Goes on as far as it can at once.
+    /// Makes as much progress as possible at once.
     pub fn act(&mut self, now: Time, stream: &mut impl Stream) -> Step {
         if self.asking > 0 {
             let written = stream.write(self.asking, Writing::Whole);
@@ -77,49 +77,50 @@ impl Ask {
     }
 }
 
-/// A program that answers.
+/// The server program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
-    /// Bytes of each question.
+    /// Bytes of each request.
     request: u64,
-    /// Bytes of the answer to the next one.
+    /// Bytes of the next response.
     response: u64,
     heard: u64,
     answering: u64,
-    /// An answer takes some time before it begins.
+    /// Whether the server takes time before it responds.
     is_slow: bool,
-    /// The server waits for questions in a call of its own, which looks for room as well (`poll`).
+    /// Whether the server waits for requests in a call of its own, which also checks for buffer
+    /// space (`poll`).
     polls: bool,
     has_closed: bool,
 }
 
 impl Answer {
-    /// Waits for questions of this size. If `is_slow`, it is told when to answer.
+    /// A server for requests of this size. If `is_slow`, it responds when told to.
     pub fn to(request: u64, response: u64, is_slow: bool) -> Self {
         Self { request, response, is_slow, ..Self::default() }
     }
 
-    /// The same, and each question is waited for in a call of its own.
+    /// The same, with a separate call that waits for each request.
     pub fn polling(self) -> Self {
         Self { polls: true, ..self }
     }
 
-    /// The next question and its answer have these sizes.
+    /// Sets the sizes of the next request and response.
     pub fn expect(&mut self, request: u64, response: u64) {
         (self.request, self.response) = (request, response);
     }
 
-    /// Whether it writes next.
+    /// Whether the next step is a write.
     pub fn writes(&self) -> bool {
         self.answering > 0
     }
 
-    /// The time of the answer has come.
+    /// Begins the response, whose time has come.
     pub fn begin(&mut self) {
         self.answering = self.response;
     }
 
-    /// Goes on as far as it can at once.
+    /// Makes as much progress as possible at once.
     pub fn act(&mut self, now: Time, stream: &mut impl Stream) -> Step {
         if self.answering > 0 {
             let written = stream.write(self.answering, Writing::Whole);

@@ -1,12 +1,12 @@
-//! What programs do with connections: written once, for any transport that carries a stream of bytes.
+//! Application programs, written once for any transport that carries a byte stream.
 //!
 //! | file | program |
 //! |---|---|
-//! | `stream` | the seam: one end of a connection, as a program sees it |
-//! | `bulk` | one end sends, always or at times; the other one receives |
-//! | `exchange` | one end asks, the other one answers |
+//! | `stream` | the interface: one end of a connection, as a program sees it |
+//! | `bulk` | one end sends, always or in periods; the other one receives |
+//! | `exchange` | one end sends requests, the other one responds |
 //!
-//! Which connections there are, and when, is `crate::flow`.
+//! Which connections exist, and when, is decided in `crate::flow`.
 
 mod bulk;
 mod exchange;

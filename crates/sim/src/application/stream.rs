@@ -1,34 +1,35 @@
-//! What a program sees of a connection: a stream of bytes in each direction, of any protocol.
+//! The connection as a program sees it: a byte stream in each direction, over any protocol.
 
 use tcplab_tcp::Endpoint;
 use tcplab_units::Time;
 
-/// Bytes kept ready for a connection that has not sent them. A program that writes further ahead could
+/// Bytes kept ready for a connection that has not sent them. A program that wrote further ahead
+/// could not stop at the end of its period.
 /// not stop when its time is over.
 const READY: u64 = 1 << 17;
 
 /// How a program writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writing {
-    /// All of it in one call, from a file.
+    /// Everything in one call, from a file.
     Whole,
-    /// The same, but not far ahead: it may stop.
+    /// The same, but only a little ahead, because the program may stop.
     MayStop,
-    /// In a call of its own, from its memory.
+    /// Each piece in its own call, from the program's memory.
     Piece,
 }
 
 /// One end of a connection, as a program uses it.
 pub(crate) trait Stream {
-    /// Writes up to so many bytes; how many there was room for.
+    /// Writes up to so many bytes. Returns how many were accepted.
     fn write(&mut self, bytes: u64, how: Writing) -> u64;
-    /// Reads up to so many bytes of those that wait.
+    /// Reads up to so many of the available bytes.
     fn read(&mut self, now: Time, most: u64) -> u64;
-    /// Waits for something to read, in a call that looks for room as well.
+    /// Waits for data to read, in a call that also checks for buffer space.
     fn look(&mut self);
-    /// Nothing more is to be written.
+    /// Closes the sending direction.
     fn finish(&mut self);
-    /// The other end has finished, and all that it wrote has arrived.
+    /// Whether the other end has closed and everything it wrote has arrived.
     fn is_at_end(&self) -> bool;
 }
 
@@ -38,7 +39,8 @@ impl Stream for Endpoint {
         if how == Writing::Piece {
             return self.write_copied(bytes);
         }
-        // One that need not stop leaves it to the send buffer to hold it back, if that does so.
+        // A program that need not stop leaves it to the send buffer to block it, where the buffer
+        // does so.
         let ahead = (how == Writing::MayStop || !self.paces_writer()).then_some(READY);
         self.write_ahead(bytes, ahead)
     }

@@ -1,11 +1,11 @@
-//! Writes packets that are captured.
+//! Packet captures.
 //!
 //! | file | job |
 //! |---|---|
 //! | `wire` | packets as bytes |
-//! | `numbers` | the identification of IP packets |
+//! | `numbers` | the IP identification field |
 //!
-//! Hosts and connections have the addresses and ports that they have on `linux`, as far as a host needs no
+//! Hosts and connections have the same addresses and ports as on `linux`, as far as a host needs no
 //! other address there: see `crates/linux/src/translate/addresses.rs`.
 
 mod numbers;
@@ -24,25 +24,25 @@ use wire::{ICMP, Ip, Side};
 
 /// The address before the first host's: 10.0.0.1.
 const NETWORK: u32 = 10 << 24;
-/// The address of a router that has none of its own (RFC 7600 §4.8; `icmp_send` takes it, too).
+/// The address of a router without an address of its own (RFC 7600 §4.8; `icmp_send` uses it too).
 const NO_HOST: u32 = u32::from_be_bytes([192, 0, 0, 8]);
-/// The hops that a packet may take (`net.ipv4.ip_default_ttl`).
+/// The initial TTL (`net.ipv4.ip_default_ttl`).
 const HOPS: usize = 64;
-/// The class of what routers say: network control, CS6.
+/// The DSCP of routers' ICMP messages: network control, CS6.
 const CONTROL: u8 = 0xc0;
 
-/// A capture while the run goes on.
+/// A capture during the run.
 #[derive(Clone)]
 pub(crate) struct Capture {
-    /// The lanes whose packets are captured, in order: each is an interface of the capture.
+    /// The captured lanes, in order: each is an interface of the capture.
     lanes: Vec<usize>,
-    /// By node.
+    /// The address of each node.
     addresses: BTreeMap<usize, u32>,
-    /// By flow, how many connections those before it open.
+    /// For each flow, how many connections the flows before it open.
     before: Vec<u64>,
     numbers: Numbers,
     writer: Writer,
-    /// The bytes of a packet, and of what is in it.
+    /// The bytes of the current packet, and of the packet quoted or carried in it.
     frame: Vec<u8>,
     inner: Vec<u8>,
 }
@@ -54,7 +54,7 @@ impl Capture {
         if lanes.is_empty() {
             return None;
         }
-        // In the order in which flows name them: the receiver of the first flow is 10.0.0.1.
+        // In the order in which flows name the hosts: the receiver of the first flow is 10.0.0.1.
         let mut addresses = BTreeMap::new();
         for node in plan.flows.iter().flat_map(|flow| [flow.to, flow.from]) {
             let next = NETWORK + 1 + addresses.len() as u32;
@@ -71,22 +71,22 @@ impl Capture {
         Some(Box::new(Self { lanes, addresses, before, numbers, writer, frame, inner }))
     }
 
-    /// How many packets were captured.
+    /// The number of captured packets.
     pub fn packets(&self) -> usize {
         self.writer.packets()
     }
 
-    /// Its file.
+    /// The contents of the capture file.
     pub fn finish(self) -> Vec<u8> {
         self.writer.finish()
     }
 
-    /// Writes a packet down, if its lane is one of the chosen.
+    /// Writes a packet, if its lane is captured.
     pub fn add(&mut self, plan: &Plan, seen: &Seen, whose: &Whose) {
         let lane = seen.lane.0 as usize;
         let Ok(interface) = self.lanes.binary_search(&lane) else { return };
         let flow = &plan.flows[whose.flow];
-        // Those of the packet, which goes from one to the other.
+        // The sides of the packet, which goes from the first to the second.
         let sides @ (from, to) =
             (self.side(flow, whose, 1 - whose.side), self.side(flow, whose, whose.side));
         let ways = [&flow.back, &flow.forward];
@@ -101,7 +101,7 @@ impl Capture {
             }
             Packet::Udp(fragment) => {
                 wire::write_fragment(fragment, sides, &mut self.inner);
-                // All fragments of a datagram have its number.
+                // All fragments of a datagram have the same identification.
                 let first = content_of(&[], sides) as u16;
                 wire::ip_of_fragment(
                     fragment,
@@ -111,7 +111,8 @@ impl Capture {
                 )
             }
             Packet::Icmp(message) => {
-                // The segment went the other way, and to the router before the lane that it did not fit.
+                // The segment went the other way, up to the router before the lane that it did not
+                // fit.
                 let sides = (to, from);
                 let (way, router) = (ways[1 - whose.side], whose.router.unwrap_or(seen.lane));
                 let passed = hops(way, router).saturating_sub(1);
@@ -139,13 +140,13 @@ impl Capture {
         self.frame.clear();
         ip.write(&mut self.frame);
         self.frame.extend(&self.inner);
-        // Data is zeros.
+        // Payload is zeros.
         self.frame.resize(SNAP.min(ip.length as usize), 0);
         let time = seen.at.as_picos() / 1000;
         self.writer.add(interface as u32, time, ip.length, &self.frame);
     }
 
-    /// The address and the port of one side of a connection, or of a flow of datagrams.
+    /// The address and port of one side of a connection or of a datagram flow.
     fn side(&self, flow: &FlowPlan, whose: &Whose, side: usize) -> Side {
         let address = self.address([flow.from, flow.to][side]);
         let client = usize::from(ports::asks(flow));
@@ -163,14 +164,14 @@ impl Capture {
     }
 }
 
-/// What a packet with these sides says.
+/// The hash of a packet's content and sides.
 fn content_of(inner: &[u8], (from, to): (Side, Side)) -> u64 {
     let address = |side: Side| u64::from(side.0) << 16 | u64::from(side.1);
     let ends = [address(from).to_be_bytes(), address(to).to_be_bytes()];
     content(inner) ^ content(ends.as_flattened())
 }
 
-/// The routers on a way before this lane of it. A shared medium is none.
+/// The number of routers on a path before this lane. A shared medium is not a router.
 fn routers_before(plan: &Plan, way: &[usize], lane: usize) -> usize {
     let place = way.iter().position(|&other| other == lane).unwrap_or(0);
     way.iter().take(place + 1).skip(1).filter(|&&lane| !plan.lanes[lane].leaves_lan()).count()

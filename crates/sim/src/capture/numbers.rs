@@ -1,13 +1,14 @@
-//! The identification of IP packets.
+//! The identification field of IP packets.
 //!
-//! A segment has no such number (a sender need not give it one where packets may not be cut, RFC 6864 §4.1),
-//! but readers of captures tell by it a packet that is captured at two links from one that is sent again.
-//! So it is made of what the packet says, and of how often this link has carried the same before.
+//! A simulated segment has no identification (a sender may leave it out where packets may not be
+//! fragmented, RFC 6864 §4.1). Readers of captures need it to tell a packet that is captured at two
+//! links from one that is retransmitted. The field is therefore derived from the packet's content
+//! and from how often this link has carried the same content before.
 
-/// So many packets are remembered, as a power of two.
+/// The number of remembered packets, as a power of two.
 const BITS: u32 = 13;
 
-/// The last packets: what each says, and how often a link has carried that.
+/// Recent packets: the content of each, and how often a link has carried it.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     seen: Vec<(u64, u16)>,
@@ -20,7 +21,7 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// The number of a packet on this lane that says `content`.
+    /// The identification of a packet with this content on this lane.
     pub fn of(&mut self, lane: u32, content: u64) -> u16 {
         let here = mix(content ^ u64::from(lane) << 32);
         let (last, times) = &mut self.seen[(here >> (64 - BITS)) as usize];
@@ -33,18 +34,19 @@ impl Numbers {
     }
 }
 
-/// The number of a packet whose content was carried so often before. Zero would be none.
+/// The identification of a packet whose content was carried so often before; never zero, which
+/// means none.
 pub fn number(content: u64, times: u16) -> u16 {
     ((content >> 48) as u16).wrapping_add(times).max(1)
 }
 
-/// What bytes say, as a number.
+/// The hash of bytes.
 pub fn content(bytes: &[u8]) -> u64 {
     let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
     bytes.chunks(8).fold(bytes.len() as u64, |content, bytes| mix(content ^ word(bytes)))
 }
 
-/// One step of `SplitMix64` (Steele, Lea, Flood 2014), by which all input bits reach all output bits.
+/// One step of `SplitMix64` (Steele, Lea, Flood 2014): every input bit reaches every output bit.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,20 +1,20 @@
-//! Packets as bytes: IPv4 (RFC 791) with TCP (RFC 9293), UDP (RFC 768) or ICMP (RFC 792), as the kernel
-//! writes them. Data is zeros but for the number of a datagram, as the guest sends it.
+//! Packets as bytes: IPv4 (RFC 791) with TCP (RFC 9293), UDP (RFC 768) or ICMP (RFC 792), as the
+//! kernel writes them. Payload is zeros, except for a datagram's number, as the guest sends it.
 
 use crate::packet::{ecn_bits, flag_bits};
 use crate::udp::Fragment;
 use tcplab_tcp::{FastOpenOption, Flags, IP_HEADER, Segment, TCP_HEADER, TooLarge};
 
-/// Protocols behind IP.
+/// IP protocol numbers.
 pub const ICMP: u8 = 1;
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 
-/// Bits beside the offset of a fragment: a packet may not be cut, and a fragment is not the last.
+/// Flags beside the fragment offset: "don't fragment" and "more fragments".
 const DO_NOT_CUT: u16 = 1 << 14;
 const MORE_FOLLOW: u16 = 1 << 13;
 
-/// Kinds of TCP options.
+/// TCP option kinds.
 const NO_OPERATION: u8 = 1;
 const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
@@ -34,10 +34,10 @@ pub struct Ip {
     pub protocol: u8,
     /// DSCP and ECN.
     pub service: u8,
-    /// Bytes of the packet.
+    /// The length of the packet in bytes.
     pub length: u32,
     pub id: u16,
-    /// The flags, and the place of a fragment in its datagram, in units of eight bytes.
+    /// The flags, and the fragment offset in units of eight bytes.
     pub fragment: u16,
     pub ttl: u8,
 }
@@ -58,7 +58,7 @@ impl Ip {
     }
 }
 
-/// The IP header of a segment, whose protocol's bytes these are.
+/// The IP header of a segment.
 pub fn ip_of_segment(segment: &Segment, (from, to): (Side, Side), id: u16, ttl: u8) -> Ip {
     Ip {
         from: from.0,
@@ -102,11 +102,11 @@ pub fn write_segment(segment: &Segment, (from, to): (Side, Side), bytes: &mut Ve
     let header = segment.header_bytes() - IP_HEADER;
     bytes.extend(((header as u16 / 4) << 12 | flag_bits(segment.flags)).to_be_bytes());
     bytes.extend(segment.window.to_be_bytes());
-    // The checksum, and no urgent data.
+    // Checksum and urgent pointer.
     bytes.extend([0; 4]);
     debug_assert_eq!(bytes.len() - begin, TCP_HEADER as usize, "fields of the header");
     write_options(segment, bytes);
-    // What is left is padding, or options whose values nobody knows any more.
+    // The remainder is padding, or options whose values were not kept.
     bytes.resize(begin + header as usize, NO_OPERATION);
     let length = header + u32::from(segment.payload);
     let sum = checksum(pseudo_header(TCP, (from, to), length), &bytes[begin..]);
@@ -149,8 +149,8 @@ fn write_options(segment: &Segment, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Appends what is kept of the UDP header and the data of a fragment that begins a datagram; the others
-/// have neither.
+/// Appends the UDP header and the captured data of a fragment that begins a datagram. Later
+/// fragments get neither.
 pub fn write_fragment(fragment: &Fragment, (from, to): (Side, Side), bytes: &mut Vec<u8>) {
     if fragment.offset() > 0 {
         return;
@@ -165,13 +165,13 @@ pub fn write_fragment(fragment: &Fragment, (from, to): (Side, Side), bytes: &mut
         bytes.extend(number);
     }
     let sum = checksum(pseudo_header(UDP, (from, to), length), &bytes[begin..]);
-    // Zero means that there is none.
+    // A checksum of zero means that there is none.
     let sum = if sum == 0 { u16::MAX } else { sum };
     bytes[begin + 6..begin + 8].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Appends an ICMP message, "fragmentation needed" (RFC 1191 §4), which quotes the segment of these sides;
-/// its IP header is the one that the router saw.
+/// Appends an ICMP message, "fragmentation needed" (RFC 1191 §4), which quotes the segment of these
+/// sides with the IP header that the router saw.
 pub fn write_notice(message: &TooLarge, quoted: &Ip, sides: (Side, Side), bytes: &mut Vec<u8>) {
     let begin = bytes.len();
     bytes.extend([3, 4, 0, 0, 0, 0]);
@@ -183,8 +183,8 @@ pub fn write_notice(message: &TooLarge, quoted: &Ip, sides: (Side, Side), bytes:
     bytes[begin + 2..begin + 4].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The checksum of the Internet (RFC 1071) of these bytes, an odd one followed by zero, and of what has
-/// been summed up before.
+/// The Internet checksum (RFC 1071) of these bytes, padded with zero to an even number, and of a
+/// partial sum.
 fn checksum(before: u32, bytes: &[u8]) -> u16 {
     let shorts = bytes
         .chunks(2)
@@ -194,7 +194,7 @@ fn checksum(before: u32, bytes: &[u8]) -> u16 {
     !((sum >> 16) + sum) as u16
 }
 
-/// The sum of what TCP and UDP add to their checksum of IP's header.
+/// The partial checksum of the pseudo-header of TCP and UDP.
 fn pseudo_header(protocol: u8, (from, to): (Side, Side), length: u32) -> u32 {
     let halves = |word: u32| (word >> 16) + (word & 0xffff);
     halves(from.0) + halves(to.0) + u32::from(protocol) + length
@@ -209,7 +209,7 @@ mod tests {
     const A: Side = (0x0a00_0002, 10_001);
     const B: Side = (0x0a00_0001, 5001);
 
-    /// What a receiver does (RFC 1071): the sum of all, with the checksum, is all ones.
+    /// The receiver's check (RFC 1071): the sum of everything, checksum included, is all ones.
     fn is_whole(before: u32, bytes: &[u8]) -> bool {
         checksum(before, bytes) == 0
     }
@@ -285,7 +285,8 @@ mod tests {
             .with_timestamps(Timestamps { value: 2, echo: 1 })
             .with_sack([(SeqNumber(100), SeqNumber(200)), (SeqNumber(300), SeqNumber(400))]);
         let bytes = tcp(&ack);
-        // 20 bytes, 12 of timestamps, 20 of two blocks are thirteen words; AE, ECE and ACK are 0x150.
+        // 20 bytes, 12 of timestamps and 20 of two blocks are thirteen words; AE, ECE and ACK are
+        // 0x150.
         assert_eq!(bytes[12..14], [0xd1, 0x50]);
         assert_eq!(bytes[20..32], [1, 1, 8, 10, 0, 0, 0, 2, 0, 0, 0, 1]);
         assert_eq!(bytes[32..36], [1, 1, 5, 18]);
@@ -334,7 +335,7 @@ mod tests {
         assert_eq!(bytes[10..12], 1500_u16.to_be_bytes());
         let mut whole = Vec::new();
         write_segment(&segment, (A, B), &mut whole);
-        // But for the checksum, and the block, whose place is kept.
+        // The same apart from the checksum and the SACK block, whose place is padded.
         assert_eq!(bytes[28..44], whole[..16]);
         assert_eq!(bytes[48..60], whole[20..32]);
         assert_eq!(bytes[60..], [1; 12]);

@@ -1,4 +1,4 @@
-//! Flows of datagrams.
+//! Datagram flows.
 
 use super::Kind;
 use crate::packet::Packet;
@@ -10,14 +10,14 @@ use tcplab_tables as tables;
 use tcplab_units::Duration;
 use tcplab_workload::{Times, accounts, datagrams};
 
-/// Datagrams of one flow.
+/// The datagrams of one flow.
 #[derive(Clone)]
 pub(crate) struct Datagrams<'a> {
     route: RouteId,
-    /// When they leave, counted from the flow's start: the next one, and those after it.
+    /// Departure times from the flow's start: the next one, and those after it.
     next: Option<Duration>,
     times: Times<'a>,
-    /// How many there are, if that is said.
+    /// The number of datagrams, if limited.
     pub most: Option<u64>,
     payload: u32,
     mtu: u32,
@@ -40,7 +40,7 @@ impl<'a> World<'a> {
         }))
     }
 
-    /// The time of the next datagram has come.
+    /// Sends the datagrams that are due.
     pub fn send_datagrams(&mut self, number: usize) {
         let (now, end) = (self.network.now(), self.end());
         let flow = &mut self.flows[number];
@@ -64,7 +64,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A datagram, or a part of one, has arrived.
+    /// A datagram, or a fragment of one, has arrived.
     pub fn take_datagram(&mut self, number: usize, fragment: &Fragment) {
         let now = self.network.now();
         let Kind::Datagrams(datagrams) = &mut self.flows[number].kind else { return };

@@ -1,4 +1,4 @@
-//! Flows in which one end asks and the other one answers: requests, and the sessions of web pages.
+//! Request-response flows: requests, and the sessions of web pages.
 
 use super::{Dialogue, Kind, Page};
 use crate::application::{Answer, Ask, Program};
@@ -15,7 +15,7 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> World<'a> {
-    /// The connection of requests, before it is opened.
+    /// Opens no connection yet: prepares that of a request flow.
     pub fn prepare_requests(&mut self, number: usize, spec: &'a Requests) -> Kind<'a> {
         let answer = Answer::to(spec.request.0, spec.response.0, !spec.server_time.is_zero());
         let programs = [Program::Answer(answer), Program::Ask(Ask::default())];
@@ -23,7 +23,7 @@ impl<'a> World<'a> {
         Kind::Requests(Dialogue { pair, spec, asked: 0 })
     }
 
-    /// The first question.
+    /// Sends the first request.
     pub fn begin_requests(&mut self, number: usize) {
         let Kind::Requests(Dialogue { pair, .. }) = self.flows[number].kind else { return };
         self.ask(pair);
@@ -32,7 +32,7 @@ impl<'a> World<'a> {
         self.serve(2 * pair + 1);
     }
 
-    /// The next question of requests is put to the connection.
+    /// Sends the next request of a flow over the connection.
     fn ask(&mut self, pair: usize) {
         let flow = self.connections.pairs[pair].flow;
         let Kind::Requests(dialogue) = &mut self.flows[flow].kind else { return };
@@ -45,7 +45,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A page begins to load: over as many connections as there may be.
+    /// Begins to load a page, over as many connections as are allowed.
     pub fn begin_page(&mut self, number: usize) {
         let Kind::Web(page) = &self.flows[number].kind else { return };
         for _ in 0..page.spec.at_once {
@@ -53,7 +53,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The next session, if one is left: its number, the question and the answer.
+    /// The next session, if one is left: its number and the sizes of request and response.
     fn take_session(&mut self, number: usize) -> Option<(u64, u64, u64)> {
         let Kind::Web(page) = &mut self.flows[number].kind else { return None };
         let session = page.sessions.get(page.begun)?;
@@ -64,7 +64,7 @@ impl<'a> World<'a> {
     fn begin_session_over_new(&mut self, number: usize) {
         let Some((which, request, response)) = self.take_session(number) else { return };
         let is_slow = self.server_time(number).is_some();
-        // The number of the question is known only when it comes.
+        // The size of the request is known only when the request comes.
         let answer = Answer::to(request, response, is_slow).polling();
         let programs = [Program::Answer(answer), Program::Ask(Ask::default())];
         let pair = self.add_connection(number, programs, true);
@@ -84,7 +84,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// All of an answer has arrived at this end.
+    /// A response has arrived in full at this end.
     pub fn on_answered(&mut self, end: usize) {
         let (pair, now) = (end / 2, self.network.now());
         self.note_end(pair);
@@ -113,12 +113,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The end asks no more, and waits for the other one to finish, too.
+    /// The end sends no more requests, and waits for the other one to close too.
     fn finish(&mut self, end: usize) {
         self.asked_all(end).close();
     }
 
-    /// The end asks no more, and does not wait.
+    /// The end sends no more requests, and does not wait.
     fn leave(&mut self, end: usize) {
         self.asked_all(end).leave();
     }
@@ -131,13 +131,13 @@ impl<'a> World<'a> {
         &mut end.endpoint
     }
 
-    /// A question has arrived at this end, which takes its time to answer.
+    /// A request has arrived at this end, whose server takes time to respond.
     pub fn on_asked(&mut self, end: usize) {
         let time = self.server_time(self.connections.pairs[end / 2].flow);
         self.set_alarm(end, self.network.now() + time.unwrap_or(Duration::ZERO));
     }
 
-    /// How long the server of a flow takes for an answer, if it takes any time.
+    /// The server time of a flow, if it has one.
     fn server_time(&self, number: usize) -> Option<Duration> {
         let time = match &self.flows[number].kind {
             Kind::Requests(dialogue) => dialogue.spec.server_time,
@@ -147,7 +147,7 @@ impl<'a> World<'a> {
         Some(time).filter(|time| !time.is_zero())
     }
 
-    /// The time of a program at this end has come: it asks again, or answers.
+    /// The timer of a program at this end has expired: it sends a request or a response.
     pub fn on_alarm(&mut self, end: usize) {
         match &mut self.connections.ends[end].program {
             Program::Ask(_) => self.ask(end / 2),
@@ -167,7 +167,7 @@ impl<'a> World<'a> {
         self.note_end(pair);
         let number = self.connections.pairs[pair].flow;
         match &self.flows[number].kind {
-            // Others ask for the rest.
+            // Other connections fetch the remaining objects.
             Kind::Web(page) if !page.spec.persistent => self.begin_session_over_new(number),
             _ => self.on_done(pair),
         }

@@ -1,13 +1,13 @@
-//! A flow: which connections it opens and when, what they are for, and what came of it.
+//! Flows: which connections a flow opens and when, what they carry, and the outcome.
 //!
-//! What its programs do on a connection is `crate::application`.
+//! What programs do on a connection is in `crate::application`.
 //!
 //! | file | flows |
 //! |---|---|
-//! | `streams` | whose connections carry data one way |
-//! | `dialogues` | in which one end asks and the other one answers |
+//! | `streams` | with connections that carry data one way |
+//! | `dialogues` | with requests and responses |
 //! | `datagrams` | without connections |
-//! | `outcome` | what became of them, for the tables |
+//! | `outcome` | the outcome of flows, for the tables |
 
 mod datagrams;
 mod dialogues;
@@ -28,39 +28,39 @@ use tcplab_workload::{Session, Transfer, Transfers, User, accounts};
 #[derive(Clone)]
 pub(crate) struct Flow<'a> {
     pub plan: &'a FlowPlan,
-    /// When it begins.
+    /// The start of the flow.
     pub start: Time,
     pub has_started: bool,
-    /// A connection of one of its transfers was there.
+    /// Whether a connection of one of its transfers was established.
     pub has_connected: bool,
-    /// Fires when it begins, and whenever its program is to do something of its own accord.
+    /// Fires at the start, and whenever the flow's program acts on its own.
     pub timer: TimerId,
     pub kind: Kind<'a>,
-    /// How many connections it has opened.
+    /// The number of connections opened.
     pub opened: u32,
-    /// Remains of its connections, by number: others may use these ways.
+    /// Remains of closed connections, by number, whose routes may be reused.
     pub left: VecDeque<u32>,
-    /// For how long these are left alone.
+    /// How long those routes are not reused.
     pub forsaken: Duration,
-    /// The places of connections that are over.
+    /// The slots of closed connections.
     pub free: Vec<usize>,
-    /// What became of its transfers, if it has many.
+    /// The outcomes of transfers, if the flow has many.
     pub transfers: tables::Transfers,
-    /// How many of these began, and how many completed.
+    /// How many transfers began, and how many completed.
     pub begun: u64,
     pub completed: u64,
-    /// The RTTs of transfers whose rows were written since the last mark.
+    /// RTTs of the transfers whose rows were written since the last mark.
     pub written_rtt: Option<RoundTrips>,
-    /// All that it had done by then.
+    /// The flow's activity up to that mark.
     pub before: Activity,
 }
 
-/// How its connections come to be.
+/// The kind of a flow, by how its connections come about.
 #[derive(Clone)]
 pub(crate) enum Kind<'a> {
-    /// One connection of this number, over which one end sends.
+    /// The one connection of this number, over which one end sends.
     One(usize),
-    /// One connection, over which one end asks again and again.
+    /// One connection, with one request after another.
     Requests(Dialogue<'a>),
     /// Several connections, each for one or more sessions.
     Web(Page<'a>),
@@ -70,12 +70,12 @@ pub(crate) enum Kind<'a> {
     Datagrams(Box<Datagrams<'a>>),
 }
 
-/// Questions and answers.
+/// Requests and responses.
 #[derive(Clone)]
 pub(crate) struct Dialogue<'a> {
     pub pair: usize,
     pub spec: &'a Requests,
-    /// Questions asked so far.
+    /// Requests sent so far.
     pub asked: u64,
 }
 
@@ -84,25 +84,25 @@ pub(crate) struct Dialogue<'a> {
 pub(crate) struct Page<'a> {
     pub spec: &'a WebPlan,
     pub sessions: Vec<Session<'a>>,
-    /// How many have begun.
+    /// How many sessions have begun.
     pub begun: usize,
 }
 
-/// Transfers, each over a connection of its own.
+/// Transfers, each over its own connection.
 #[derive(Clone)]
 pub(crate) struct Arriving<'a> {
     pub spec: &'a ArrivalsPlan,
     pub begin: Beginning<'a>,
-    /// How many have begun.
+    /// How many transfers have begun.
     pub begun: u64,
 }
 
 /// When transfers begin.
 #[derive(Clone)]
 pub(crate) enum Beginning<'a> {
-    /// At their times: the next one, and those after it.
+    /// At given times: the next one, and those after it.
     Timed { next: Option<Transfer>, rest: Transfers<'a> },
-    /// When a user has done with the last one: each has one at a time.
+    /// In a closed loop: each user has one transfer at a time.
     Closed(Vec<Waiting<'a>>),
 }
 
@@ -110,12 +110,12 @@ pub(crate) enum Beginning<'a> {
 #[derive(Clone)]
 pub(crate) struct Waiting<'a> {
     pub sizes: User<'a>,
-    /// Fires when it has thought.
+    /// Fires at the end of the user's think time.
     pub timer: Option<TimerId>,
 }
 
 impl<'a> Flow<'a> {
-    /// Its kind is found when it is prepared.
+    /// The kind is a placeholder until the flow is prepared.
     pub fn new(plan: &'a Plan, number: usize, timer: TimerId) -> Self {
         let flow = &plan.flows[number];
         Self {
@@ -137,14 +137,14 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Whether the end that receives the data opens the connection, to ask for it.
+    /// Whether the end that receives the data opens the connection, to request it.
     pub fn asks(&self) -> bool {
         tcplab_workload::ports::asks(self.plan)
     }
 }
 
 impl Dialogue<'_> {
-    /// Whether another question is to follow.
+    /// Whether another request follows.
     pub fn goes_on(&self) -> bool {
         self.spec.requests.is_none_or(|most| self.asked < most)
     }

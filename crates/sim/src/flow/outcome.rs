@@ -1,4 +1,4 @@
-//! What became of flows and their transfers, for the tables.
+//! The outcome of flows and transfers, for the tables.
 
 use super::{Flow, Kind};
 use crate::application::Program;
@@ -13,7 +13,7 @@ use tcplab_units::Time;
 use tcplab_workload::accounts;
 
 impl World<'_> {
-    /// A transfer of this number, from 0, begins on a connection.
+    /// Transfer number `transfer`, from 0, begins on a connection.
     pub fn note_begin(&mut self, pair: usize, transfer: u64, size: u64) {
         self.write_transfer(pair);
         let now = self.network.now();
@@ -30,8 +30,8 @@ impl World<'_> {
         }
     }
 
-    /// The present transfer of a connection is over. Its row is written when the next one begins, or the
-    /// connection is no more: until then its sender counts what it still hears.
+    /// The current transfer of a connection is over. Its row is written when the next one begins or
+    /// the connection is released: until then its sender still counts.
     pub fn note_end(&mut self, pair: usize) {
         let now = self.network.now();
         let connection = &mut self.connections.pairs[pair];
@@ -40,7 +40,7 @@ impl World<'_> {
         }
     }
 
-    /// Writes the row of the present transfer of a connection, which is over or cut short.
+    /// Writes the row of the current transfer of a connection, complete or cut short.
     pub fn write_transfer(&mut self, pair: usize) {
         let connection = &mut self.connections.pairs[pair];
         let Some(transfer) = connection.transfer.take() else { return };
@@ -54,7 +54,7 @@ impl World<'_> {
         let outcome = match why.find_map(broken) {
             _ if is_complete => Outcome::Completed,
             Some(broken) => broken,
-            // The other end has closed before its time.
+            // The other end has closed too early.
             None if ended.is_some() => Outcome::Reset,
             None => Outcome::Unfinished,
         };
@@ -64,7 +64,7 @@ impl World<'_> {
             _ => &flow.plan.class,
         };
         let endpoint = &sender.endpoint;
-        // The one that asks has connected before the one that answers knows of it.
+        // The client is connected before the server knows.
         let has_connected =
             endpoint.has_connected() || receiver.endpoint.has_connected() || bytes > 0;
         flow.has_connected |= has_connected;
@@ -88,13 +88,13 @@ impl World<'_> {
         self.recorder.add_transfer(&facts, &mut flow.transfers);
     }
 
-    /// What flows take in memory: connections that are there, and rows of transfers that were.
+    /// The memory of flows: present connections, and rows of past transfers.
     pub fn held_by_flows(&self) -> u64 {
         let connections = self.connections.pairs.len() as u64 * crate::FLOW_BYTES;
         connections + self.recorder.tables().transfers.in_memory() as u64 * ROW
     }
 
-    /// The experiment is over: the rows of all flows.
+    /// Writes the rows of all flows at the end of the experiment.
     pub fn end_flows(&mut self) {
         for pair in 0..self.connections.pairs.len() {
             self.write_transfer(pair);
@@ -113,7 +113,7 @@ impl World<'_> {
         }
     }
 
-    /// The counters of all flows are read: at a mark, or at the end.
+    /// Reads the counters of all flows, at a mark or at the end.
     #[cold]
     pub fn read_meters(&mut self, at: Time) {
         let flows = self.flows.iter_mut();
@@ -179,7 +179,7 @@ impl World<'_> {
         };
         FlowFacts {
             end: if is_complete { receive.last_arrival } else { self.end() },
-            // With Fast Open data arrives before the answer to the SYN does.
+            // With Fast Open, data arrives before the answer to the SYN does.
             has_connected: sender.has_connected() || receive.received > 0,
             bytes: receive.received,
             outcome,
@@ -242,7 +242,7 @@ impl World<'_> {
         };
         let has_ended = matches!(outcome, Outcome::Completed | Outcome::Partial);
         FlowFacts {
-            // When the last arrived, or if none did, when the last was sent.
+            // When the last datagram arrived, or if none did, when the last one was sent.
             end: seen
                 .last_arrival()
                 .or(seen.last_sent())
@@ -257,7 +257,7 @@ impl World<'_> {
         }
     }
 
-    /// A flow, to be filled.
+    /// The facts of a flow, to be filled in.
     fn facts<'b>(&self, flow: &'b Flow<'_>) -> FlowFacts<'b>
     where
         Self: 'b,
@@ -265,7 +265,7 @@ impl World<'_> {
         FlowFacts::new(accounts::identity(self.plan, flow.plan), (flow.start, self.end()))
     }
 
-    /// When the experiment is over.
+    /// When the experiment ends.
     pub fn end(&self) -> Time {
         Time::ZERO + self.plan.duration
     }
@@ -289,7 +289,7 @@ fn counters(now: SenderCounters, before: SenderCounters) -> Counters {
     }
 }
 
-/// Bytes that the receiver of the present transfer has received, and when the last of them arrived.
+/// Bytes of the current transfer received, and when the last one arrived.
 fn received(program: &Program) -> (u64, Option<Time>) {
     match program {
         Program::Receive(receive) => (receive.received, Some(receive.last_arrival)),
@@ -298,7 +298,7 @@ fn received(program: &Program) -> (u64, Option<Time>) {
     }
 }
 
-/// The RTTs of two parts of a run.
+/// The RTTs of two parts of a run together.
 fn together(one: Option<RoundTrips>, other: Option<RoundTrips>) -> Option<RoundTrips> {
     one.map(|rtt| rtt.and(other)).or(other)
 }

@@ -1,4 +1,4 @@
-//! Flows whose connections carry data one way: one of them, or one for each transfer.
+//! Flows with connections that carry data one way: a single one, or one for each transfer.
 
 use super::{Arriving, Beginning, Flow, Kind, Page};
 use crate::application::{Program, Receive, Send};
@@ -11,12 +11,12 @@ use tcplab_tcp::{Ended, State};
 use tcplab_units::{Duration, Time};
 use tcplab_workload::Transfer;
 
-/// How long nobody takes the way of a connection that is over, at least: twice the longest life of a
-/// segment, as Linux counts it (`TCP_TIMEWAIT_LEN`).
+/// The minimum time before the routes of a closed connection are reused: twice the maximum segment
+/// lifetime, as Linux has it (`TCP_TIMEWAIT_LEN`).
 const FORSAKEN: Duration = Duration::from_secs(60);
 
-/// How long nobody takes the way of a connection of this flow that is over. Its last packets may be on the
-/// way for that long; the next connection must not take them for its own.
+/// How long the routes of a closed connection of this flow are not reused. Its last packets may be
+/// in transit for that long, and the next connection must not take them for its own.
 pub(crate) fn forsaken(plan: &Plan, flow: &FlowPlan) -> Duration {
     let lanes = flow.forward.iter().chain(&flow.back);
     let longest: Duration = lanes.map(|&lane| plan.lanes[lane].longest_stay()).sum();
@@ -24,7 +24,7 @@ pub(crate) fn forsaken(plan: &Plan, flow: &FlowPlan) -> Duration {
 }
 
 impl World<'_> {
-    /// Makes what a flow needs before it begins.
+    /// Prepares a flow before it begins.
     #[expect(
         clippy::match_wildcard_for_single_variants,
         reason = "a kind that is added and not run here needs no line"
@@ -63,7 +63,7 @@ impl World<'_> {
         pair
     }
 
-    /// A new connection of a flow; `is_passing`: it may be over before the run is.
+    /// Adds a connection to a flow. `is_passing`: the connection may end before the run does.
     pub fn add_connection(
         &mut self,
         number: usize,
@@ -103,7 +103,7 @@ impl World<'_> {
         pair
     }
 
-    /// The time of a flow's program has come.
+    /// The timer of a flow's program has expired.
     pub fn on_flow_timer(&mut self, number: usize) {
         let Flow { kind, has_started, .. } = &mut self.flows[number];
         let begins = !std::mem::replace(has_started, true);
@@ -119,7 +119,7 @@ impl World<'_> {
         }
     }
 
-    /// A flow with one connection begins, pauses or goes on.
+    /// A flow with one connection begins, pauses or resumes.
     fn turn_on_or_off(&mut self, number: usize, pair: usize, begins: bool) {
         let (now, sender) = (self.network.now(), 2 * pair);
         if begins {
@@ -141,7 +141,7 @@ impl World<'_> {
         }
     }
 
-    /// Transfers begin whose time has come; of a closed loop, the first of all users.
+    /// Begins the transfers that are due; in a closed loop, the first transfer of every user.
     fn begin_transfers(&mut self, number: usize) {
         let now = self.network.now();
         let flow = &mut self.flows[number];
@@ -152,7 +152,7 @@ impl World<'_> {
             }
             return;
         }
-        // What would begin with the end of the experiment does not.
+        // A transfer due at the very end of the experiment does not begin.
         while now < self.end() {
             let flow = &mut self.flows[number];
             let Kind::Arrivals(arriving) = &mut flow.kind else { return };
@@ -168,7 +168,7 @@ impl World<'_> {
         }
     }
 
-    /// The next transfer of a user of a closed loop begins, if there is to be another one.
+    /// Begins the next transfer of a user of a closed loop, if there is to be one.
     pub fn begin_transfer_of(&mut self, number: usize, user: usize) {
         let is_over = self.network.now() >= self.end();
         let Kind::Arrivals(arriving) = &mut self.flows[number].kind else { return };
@@ -196,17 +196,17 @@ impl World<'_> {
         pair
     }
 
-    /// All of a transfer has arrived, or its connection broke: its user goes on.
+    /// A transfer has arrived in full, or its connection broke: its user continues.
     pub fn on_done(&mut self, pair: usize) {
         let connection = &self.connections.pairs[pair];
         let (number, user) = (connection.flow, connection.user);
         let Kind::Arrivals(arriving) = &self.flows[number].kind else { return };
         let Begin::Closed { think, .. } = arriving.spec.begin else { return };
-        // Without a pause, too: to see that a transfer is complete takes a program a nanosecond.
+        // At least a nanosecond: the time in which a program notices that a transfer is complete.
         self.think(number, user, think.max(Duration::from_nanos(1)));
     }
 
-    /// A user begins its next transfer after a while.
+    /// Begins a user's next transfer after its think time.
     fn think(&mut self, number: usize, user: usize, time: Duration) {
         let Kind::Arrivals(arriving) = &self.flows[number].kind else { return };
         let Beginning::Closed(users) = &arriving.begin else { return };
@@ -220,7 +220,7 @@ impl World<'_> {
         self.network.set_timer(timer, self.network.now() + time, Order::Last);
     }
 
-    /// Something has happened at an end of a connection that does not last.
+    /// Something has happened at an end of a connection that may end before the run.
     #[inline(never)]
     pub fn look_whether_over(&mut self, end: usize) {
         let pair = end / 2;
@@ -237,7 +237,7 @@ impl World<'_> {
         if !is_over(near.state()) {
             return;
         }
-        // Whom the SYN never reached, or who never heard of the end, goes on alone.
+        // The far end listens on if no SYN reached it, or never learns of the close and goes on alone.
         let is_broken = near.ended().is_some_and(|ended| ended != Ended::Normally);
         if is_broken {
             self.on_broken(end);
@@ -248,7 +248,7 @@ impl World<'_> {
         }
     }
 
-    /// Both ends of a connection are done with it.
+    /// Releases a connection with which both ends are done.
     fn release(&mut self, pair: usize) {
         if self.connections.pairs[pair].is_free {
             return;
@@ -279,7 +279,7 @@ mod tests {
     use tcplab_model::{Plan, Watch};
     use tcplab_units::{Duration, Time};
 
-    /// Transfers of 1 kB, of which so many begin in a second.
+    /// A plan of 1 kB transfers, so many of which begin in a second.
     fn plan(settings: &str, per_second: u32, transfers: u32) -> Plan {
         let seconds = transfers / per_second * 11 / 10 + 30;
         let text = format!(
@@ -302,7 +302,8 @@ mod tests {
         document.plans(&crate::backend()).unwrap_or_else(|mistakes| panic!("{mistakes}")).remove(0)
     }
 
-    /// How many places connections took, how many ways, and how many timers there are besides theirs.
+    /// How many slots and routes the connections took, and how many timers there are besides
+    /// theirs.
     fn places(plan: &Plan) -> (usize, usize, usize) {
         let mut world = World::new(plan, Show(None));
         let end = Time::ZERO + plan.duration;
@@ -314,8 +315,9 @@ mod tests {
 
     #[test]
     fn connections_and_their_ways_are_used_again() {
-        // A transfer and its end take some 60 ms: at 1000 a second, 60 at once, and with Poisson's law at
-        // most 110. Their ways are left alone for 60 s, in which 60,000 begin, and at most 61,000.
+        // A transfer and its close take some 60 ms: at 1000 a second, 60 at once, and in a Poisson
+        // process at most 110. Routes are not reused for 60 s, in which 60,000 begin, and at most
+        // 61,000.
         let plan = plan(
             r#"network.links = [{ between = ["a", "b"], rate = "1 Gbit/s", delay = "10 ms" }]"#,
             1000,
@@ -329,8 +331,9 @@ mod tests {
 
     #[test]
     fn a_way_that_is_used_again_leads_by_the_routers_on_it() {
-        // The second link takes smaller packets, so that a router looks at them. A way is free again after a
-        // minute: all that leaves the first link has to enter the second one, whoever sends it.
+        // The second link has a smaller MTU, so a router checks packet sizes. Routes are free again
+        // after a minute. Everything that leaves the first link must enter the second one,
+        // whichever connection sends it.
         let plan = plan(
             r#"
             [[network.links]]
@@ -355,7 +358,7 @@ mod tests {
         assert!(world.pass_time::<false>(end, &Watch::default()).is_ok());
         assert!(world.flows[0].left.len() < 100, "ways were used again");
         let lane = |number| world.network.counters(LaneId(number));
-        // One segment of 1 kB is too large; its host remembers the path for the others.
+        // One segment of 1 kB is too large; its host remembers the path MTU for the others.
         assert_eq!(lane(2).entered_packets + 1, lane(0).arrived_packets);
     }
 
@@ -366,10 +369,11 @@ mod tests {
                 plan(&format!("network.links = [{{ between = ['a', 'b'], {settings} }}]"), 1, 10);
             super::forsaken(&plan, &plan.flows[0])
         };
-        // Ten packets of 1500 bytes wait, one is in transmission and one comes; both ways.
+        // Ten packets of 1500 bytes wait, one is in transmission and one in transit; in both
+        // directions.
         let stay = Duration::from_millis(12 * 120_000 + 20_000);
         assert_eq!(wait("rate = '100 bit/s', delay = '20 s', queue = '10 packets'"), stay + stay);
-        // 2 * 12.7 ms: TIME-WAIT is longer.
+        // 2 * 12.7 ms is less than TIME-WAIT.
         assert_eq!(
             wait("rate = '100 Mbit/s', delay = '10 ms', queue = '20 packets'"),
             Duration::from_secs(60)

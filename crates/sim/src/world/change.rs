@@ -1,4 +1,4 @@
-//! Changes while a run goes on.
+//! Changes during a run.
 
 use super::World;
 use crate::adapt::lanes;
@@ -7,15 +7,15 @@ use tcplab_model::{CcChange, ChangePlan, Plan};
 use tcplab_units::Duration;
 
 impl<'a> World<'a> {
-    /// A copy of all there is, which goes on beside it.
+    /// A copy of the whole state, which runs beside this one.
     pub fn beside(&self) -> Self {
         let mut copy = self.clone();
         copy.beside = copy.count_held();
         copy
     }
 
-    /// The run goes on as that of `plan`, which has been equal so far; `after` is the same after its change.
-    /// Nothing else has happened in this nanosecond.
+    /// The run continues as that of `plan`, which has been equal so far; `after` is that plan after
+    /// its change. Nothing else has happened in this nanosecond.
     #[cold]
     pub fn change(&mut self, plan: &'a Plan, after: &'a Plan) {
         let Some(change) = &plan.change else { return };
@@ -35,7 +35,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// All connections of an end of a flow go on under the congestion control that it has now.
+    /// Moves all connections of an end of a flow to its new congestion control.
     fn adopt(&mut self, end: usize) {
         let (flow, side, now) = (end / 2, end % 2, self.network.now());
         for pair in 0..self.connections.pairs.len() {
@@ -47,8 +47,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Packets may be on a lane that changes for longer than was known: nobody takes the ways over it that
-    /// connections have left.
+    /// Packets may stay on a changed lane for longer than was known: free routes over it are not
+    /// reused.
     fn keep_ways(&mut self, change: &ChangePlan) {
         let changes = |lane: &usize| change.lanes.iter().any(|change| change.lane == *lane);
         for flow in &mut self.flows {

@@ -1,5 +1,5 @@
 //! Queues in hosts: packets for the poll of a device with receive offload, packets and timers for
-//! the processor, senders for room in the queue of their own device.
+//! the processor, and senders blocked by the queue of their own device.
 
 use super::World;
 use crate::connections::{DATAGRAMS, End, LEFT, ROUTERS, flow_of, flow_on_lanes};
@@ -9,21 +9,21 @@ use crate::packet::Packet;
 use tcplab_engine::{Departure, EndpointId, Event};
 
 impl World<'_> {
-    /// Whether a packet that has come waits for the poll of a device, or for the processor of its host. Timers
-    /// are looked at where they run out.
+    /// Whether a packet that has come waits for the poll of a device, or for its host's processor.
+    /// Timers are checked where they expire.
     #[cold]
     pub(super) fn is_put_off(&mut self, event: &Event<Packet>) -> bool {
         let Event::Delivered { to, packet } = *event else { return false };
         self.waits_for_poll(to, packet) || self.waits_for_turn(to, packet)
     }
 
-    /// Whether a packet waits for the poll of the device that it has come to.
+    /// Whether a packet waits for the poll of the device at which it has arrived.
     fn waits_for_poll(&mut self, to: EndpointId, packet: Packet) -> bool {
         if self.devices.is_none() {
             return false;
         }
         let (flow, is_sender) = match packet {
-            // At a router.
+            // The packet is at a router.
             Packet::Tcp(_) if (ROUTERS..DATAGRAMS).contains(&to.0) => return false,
             Packet::Udp(_) => (flow_of(to), false),
             Packet::Tcp(_) => self.flow_and_side(to),
@@ -35,7 +35,7 @@ impl World<'_> {
         devices.take(&mut self.network, lane, (to, packet))
     }
 
-    /// A device interrupts: its packets are received.
+    /// Handles a device's interrupt: its packets are received.
     #[cold]
     pub(super) fn on_interrupt(&mut self, lane: usize) {
         let (plan, connections) = (self.plan, &self.connections);
@@ -48,7 +48,7 @@ impl World<'_> {
         if let Some(devices) = &mut self.devices {
             devices.begin_poll(lane, |to| key(to).unwrap_or_default());
         }
-        // Applications act when all of it has been received.
+        // Applications act once everything has been received.
         self.is_polling = true;
         while let Some((to, packet)) = self.devices.as_mut().and_then(|it| it.next_polled(lane)) {
             if !self.waits_for_turn(to, packet) {
@@ -58,8 +58,8 @@ impl World<'_> {
         self.is_polling = false;
     }
 
-    /// Packets that have arrived are received before the timers run out that pace or hold back ACKs, and after others
-    /// (`NET_RX_SOFTIRQ`, `HRTIMER_SOFTIRQ`, `TIMER_SOFTIRQ`).
+    /// Receives arrived packets before the pacing and ACK-compression timers expire, and after
+    /// other timers (`NET_RX_SOFTIRQ`, `HRTIMER_SOFTIRQ`, `TIMER_SOFTIRQ`).
     #[cold]
     pub(super) fn poll_before_timer(&mut self, end: usize) {
         let now = self.network.now();
@@ -70,7 +70,7 @@ impl World<'_> {
         }
     }
 
-    /// A packet is received.
+    /// Receives a packet.
     fn receive(&mut self, to: EndpointId, packet: Packet) {
         match packet {
             Packet::Tcp(segment) if to.0 < ROUTERS => self.deliver(to.0 as usize, &segment),
@@ -78,7 +78,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether a packet waits for the processor of its host.
+    /// Whether a packet waits for its host's processor.
     fn waits_for_turn(&mut self, to: EndpointId, packet: Packet) -> bool {
         if self.cpus.is_none() {
             return false;
@@ -87,7 +87,7 @@ impl World<'_> {
             Packet::Tcp(_) if to.0 < ROUTERS || to.0 >= LEFT => self.host_of(to),
             Packet::Icmp(_) => self.host_of(EndpointId(self.routers.end_of(to) as u32)),
             Packet::Udp(_) => self.plan.flows[flow_of(to)].to,
-            // Routers take no time.
+            // Routers have no processing time.
             Packet::Tcp(_) => return false,
         };
         self.waits_for_cpu(host, Work::Receive(to, packet))
@@ -113,13 +113,13 @@ impl World<'_> {
         (flow, to.0.is_multiple_of(2))
     }
 
-    /// Whether something waits for the processor of a host.
+    /// Whether work is queued for a host's processor.
     #[cold]
     pub(super) fn waits_for_cpu(&mut self, host: usize, work: Work) -> bool {
         self.cpus.as_mut().is_some_and(|cpus| cpus.take(&mut self.network, host, work))
     }
 
-    /// The processor of a host has something to do.
+    /// Handles the next step of a host's processor.
     #[cold]
     pub(super) fn on_cpu(&mut self, host: usize) {
         while let Some(cpus) = &mut self.cpus {
@@ -145,11 +145,11 @@ impl World<'_> {
         }
     }
 
-    /// A packet has left the device of its sender's host.
+    /// A packet has left its sender's device.
     #[cold]
     pub(super) fn on_left(&mut self, to: EndpointId, packet: Packet) {
         let Packet::Tcp(segment) = packet else { return };
-        // The route ends at the other end, or at a router on the way.
+        // The route ends at the other end, or at a gate.
         let sender = match to.0 {
             end if end < ROUTERS => end as usize ^ 1,
             router if router < DATAGRAMS => self.routers.end_of(to),
@@ -164,7 +164,7 @@ impl World<'_> {
             && endpoint.on_left(segment.payload)
             && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
         {
-            // A kernel does so in a tasklet, when it has received all packets of the nanosecond.
+            // A kernel does so in a tasklet, once it has received all packets of the nanosecond.
             self.resuming.push(sender);
             self.put_off(sender);
         }

@@ -1,5 +1,5 @@
-//! Timers that run out: those of connections, in the order of the kernel's wheel, and all others by
-//! their owners.
+//! Expired timers: those of connections, in the order of the kernel's timer wheel, and all others
+//! by their owners.
 
 use super::{Owner, World, turn_wheel};
 use crate::connections::End;
@@ -39,7 +39,7 @@ impl World<'_> {
         self.run_timer(timer);
     }
 
-    /// The turn of a timer has come.
+    /// Handles the turn of a timer.
     pub(super) fn run_timer(&mut self, timer: TimerId) {
         match self.owners[timer.index()] {
             Owner::Cpu(host) => self.on_cpu(host),
@@ -50,7 +50,7 @@ impl World<'_> {
             Owner::Samples => {
                 for pair in 0..self.connections.pairs.len() {
                     let state = self.connections.ends[2 * pair].endpoint.state();
-                    // As on `linux`, what connects has nothing to show yet.
+                    // As on `linux`, a connecting socket has no samples yet.
                     let is_open = !matches!(
                         state,
                         State::SynSent
@@ -78,7 +78,7 @@ impl World<'_> {
         }
     }
 
-    /// A timer of an end runs out.
+    /// A timer of an end expires.
     fn on_end_timer(&mut self, end: usize) {
         let host = self.connections.ends[end].host as usize;
         if self.cpus.is_none() || !self.waits_for_cpu(host, Work::EndTimer(end)) {
@@ -86,7 +86,7 @@ impl World<'_> {
         }
     }
 
-    /// The turn of a timer of an end has come.
+    /// Handles the turn of an end's timer.
     pub(super) fn run_end_timer(&mut self, end: usize) {
         let now = self.network.now();
         if self.devices.is_some() {
@@ -108,9 +108,9 @@ impl World<'_> {
         }
     }
 
-    /// Timers of several ends run out in the same tick, in the order of the kernel's wheel. What was put
-    /// there in the same nanosecond was put there in the order of `End::last`. The high-resolution timers
-    /// that let ACKs go run out in the order in which they were set.
+    /// Handles timers of several ends that expire in the same tick, in the order of the kernel's
+    /// wheel. Timers inserted in the same nanosecond were inserted in the order of `End::last`. The
+    /// high-resolution timers of compressed ACKs expire in the order in which they were set.
     #[cold]
     fn on_end_timers(&mut self, mut due: Vec<usize>) {
         while let Some(timer) = self.network.also_due() {
@@ -129,9 +129,9 @@ impl World<'_> {
         }
     }
 
-    /// ACKs that are held back, and have been for long enough, leave. The kernel goes through its timers in
-    /// the order in which they run out at the latest, up to the first whose time has not come, as one that
-    /// paces what its sender has just gone on with (`__hrtimer_run_queues`).
+    /// Sends the compressed ACKs whose delay is over. The kernel goes through its timers in the
+    /// order of their latest expiry, up to the first that is not due, such as the pacing timer that
+    /// its sender has just armed (`__hrtimer_run_queues`).
     #[cold]
     fn let_go(&mut self, now: Time) {
         let holding = std::mem::take(&mut self.holding);
@@ -149,7 +149,7 @@ impl World<'_> {
         };
         let (mut ready, others): (Vec<_>, Vec<_>) = held.into_iter().partition(is_ready);
         self.holding = others.into_iter().map(|(_, end)| end).collect();
-        // Of equal times, in the order in which the timers were set.
+        // Equal times go in the order in which the timers were set.
         ready.sort_by_key(|&(from, _)| from);
         for (_, end) in ready {
             self.connections.ends[end].endpoint.let_go();

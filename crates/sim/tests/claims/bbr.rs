@@ -1,4 +1,4 @@
-//! BBR: a flow alone finds the rate of the path and leaves the queue short.
+//! BBR: a single flow finds the rate of the path and keeps the queue short.
 
 use crate::{acked_per_second, assert_within, mean, run};
 use tcplab_tables::{Tables, Values};
@@ -6,7 +6,7 @@ use tcplab_tables::{Tables, Values};
 const BPS: f64 = 10e6;
 const RTT_S: f64 = 0.040;
 
-/// A flow alone on a path whose queue would hold ten times what fills it.
+/// A single flow on a path whose queue holds ten BDP.
 fn alone(cc: &str) -> Tables {
     run(&format!(
         r#"
@@ -25,7 +25,7 @@ fn alone(cc: &str) -> Tables {
     ))
 }
 
-/// The mean of what a controller shows after start-up.
+/// The mean of a controller's internal column after start-up.
 fn steady(tables: &Tables, column: &str) -> f64 {
     let times = tables.samples.numbers("time_s").unwrap();
     let samples = tables.samples.part(0);
@@ -35,7 +35,7 @@ fn steady(tables: &Tables, column: &str) -> f64 {
     mean(&after.map(|(_, value)| *value).collect::<Vec<_>>())
 }
 
-/// Mean bytes in the queue after start-up.
+/// Mean queue length in bytes after start-up.
 fn standing_queue(tables: &Tables) -> f64 {
     let names = tables.links.texts("link").unwrap();
     let times = tables.links.numbers("time_s").unwrap();
@@ -53,7 +53,7 @@ fn a_flow_alone_finds_the_rate_and_leaves_the_queue_short() {
     let bdp = BPS / 8.0 * RTT_S;
     for cc in ["bbr", "bbr3"] {
         let tables = alone(cc);
-        // One percent of slack, and in ten seconds 200 ms with little in flight: 2 %.
+        // 1 % of pacing margin, and 200 ms of ProbeRTT in ten seconds: 2 %.
         assert_within(0.03, acked_per_second(&tables, 2.0, 40.0), payload * 0.985, cc);
         let bandwidth = steady(&tables, &format!("{cc}_bandwidth_mbit_s"));
         assert_within(0.03, bandwidth, payload * 8.0 / 1e6, cc);

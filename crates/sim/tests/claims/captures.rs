@@ -1,5 +1,5 @@
-//! Captures: what is in them, and what they cost the results, which is nothing. That their packets are those
-//! of the kernel is compared in `tests/python/test_written.py`.
+//! Captures: their contents, and that they do not change results. `tests/python/test_written.py`
+//! compares their packets with the kernel's.
 
 use std::io::Cursor;
 use tcplab_capture::{CaptureFlowRow, FILE, Flows, Info, Reader};
@@ -25,8 +25,8 @@ fn connections(produced: &Produced) -> Table<CaptureFlowRow> {
     read.flows
 }
 
-/// Transfers of 2000 bytes, one in a millisecond, over connections that each last for more than 40 ms; and
-/// packets get lost.
+/// Transfers of 2000 bytes, one in a millisecond, over connections that each last for more than 40
+/// ms, with packet loss.
 fn transfers(record: &str) -> Produced {
     run(&format!(
         r#"
@@ -55,7 +55,7 @@ fn each_connection_has_its_port_and_its_packets() {
         let of_flow = (0..flows.len()).filter(|&row| servers[row] == Some(port));
         of_flow.map(|row| (ports[row].unwrap(), bytes[row].unwrap())).collect::<Vec<_>>()
     };
-    // Their places are taken by others, again and again; ports are those of the first flow in order.
+    // Slots are reused again and again; ports are those of the first flow in order.
     let mut first = by_server(5001);
     first.sort_unstable();
     let sent: Vec<_> = (0..1500).map(|n| (10_001 + n, 2000)).collect();
@@ -72,7 +72,7 @@ fn each_connection_has_its_port_and_its_packets() {
 fn to_capture_changes_nothing() {
     let (blind, seeing) = (transfers(""), transfers(r#"captures = ["a>b"]"#));
     assert!(blind.files.is_empty());
-    // More than is kept at once: most of it was written down while the run went on.
+    // More than the watcher holds at once: most of it was written during the run.
     assert!(seeing.files[0].1.len() > 4096 * 70);
     assert!(seeing.tables.packets.is_empty());
     let (links, same) = (blind.tables.links.part(0), seeing.tables.links.part(0));
@@ -106,7 +106,7 @@ fn rows_of_packets_and_captures_do_not_disturb_each_other() {
     }
     let names: Vec<_> = reader.interfaces().iter().map(|it| it.name.as_deref().unwrap()).collect();
     assert_eq!(names, ["client>router1", "router1>server"]);
-    // What the first link has lost does not come to the second.
+    // Packets lost on the first link do not reach the second one.
     let lost = points.iter().filter(|point| **point == Some("drop")).count();
     assert!(lost > 0);
     assert_eq!(captured, [left, left - lost]);

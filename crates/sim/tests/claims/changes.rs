@@ -1,4 +1,4 @@
-//! Settings that change while a run goes on, and runs that go on from one state.
+//! Settings that change during a run, and runs that share the state up to the change.
 
 use crate::{acked_per_second, assert_within};
 use tcplab_laws::Laws;
@@ -11,7 +11,7 @@ fn plans(toml: &str) -> Vec<Plan> {
     plans.unwrap_or_else(|mistakes| panic!("{mistakes}\n{toml}"))
 }
 
-/// Runs a plan by itself. Its tables keep all laws.
+/// Runs a plan by itself, and checks that its tables keep all laws.
 fn alone(plan: &Plan) -> Tables {
     produced_alone(plan).tables
 }
@@ -23,7 +23,7 @@ fn produced_alone(plan: &Plan) -> Produced {
     Produced { tables, files }
 }
 
-/// Runs plans that have a beginning in common, which is run once.
+/// Runs plans with a common beginning, which is run once.
 fn shared(plans: &[Plan]) -> Vec<Produced> {
     let watch = Watch::default();
     let [first, .., last] = plans else { panic!("two plans at least") };
@@ -35,13 +35,13 @@ fn shared(plans: &[Plan]) -> Vec<Produced> {
     all
 }
 
-/// The same result under the name of another run, as if nothing was swept.
+/// The same result under the name of another run, as if nothing were swept.
 fn as_of(plan: &Plan, run: &Plan) -> Plan {
     let (id, swept) = (run.id.clone(), run.swept.clone());
     Plan { id, swept, ..plan.clone() }
 }
 
-/// Three flows of several kinds over one bottleneck, whose queue and losses these are.
+/// Three flows of several kinds over one bottleneck with this queue and these losses.
 fn experiment(seed: u64, cc: &str, link: &str, change: &str) -> String {
     format!(
         r#"
@@ -114,8 +114,8 @@ const ALGORITHMS: [&str; 21] = [
     "yeah",
 ];
 
-/// Each of these runs has the same tables and the same capture by itself as from the state that all of them
-/// have in common.
+/// Each of these runs gives the same tables and the same capture by itself as from the shared
+/// state.
 fn assert_shared(toml: &str) {
     let plans = plans(toml);
     for (plan, shared) in plans.iter().zip(shared(&plans)) {
@@ -214,7 +214,7 @@ fn a_changed_rate_or_delay_is_a_step_of_the_link() {
     }
 }
 
-/// One flow, whose window fills the path.
+/// One flow with a window that fills the path.
 fn one_flow(change: &str) -> Tables {
     let toml = format!(
         r#"
@@ -261,13 +261,14 @@ fn the_window_stays_and_the_threshold_goes_when_bbr_takes_over() {
     let srtt = tables.samples.numbers("srtt_ms").unwrap();
     let times = tables.samples.numbers("time_s").unwrap();
     let before = times.partition_point(|time| time.unwrap() < 10.0) - 1;
-    // CUBIC has left slow start. The sample at 10 s comes after the change, before any packet.
+    // CUBIC has left slow start. The sample at 10 s comes after the change and before any packet.
     assert!(ssthresh[before].is_some() && pacing[before].is_none());
     let at = before + 1;
     assert!((times[at].unwrap() - 10.0).abs() < 1e-9);
     assert!(cwnd[at].unwrap() - cwnd[before].unwrap() <= 1);
     assert_eq!(ssthresh[at], None);
-    // bbr_init_pacing_rate_from_rtt: 2885/1000 (739/256) times the window in a smoothed RTT, less 1 %.
+    // bbr_init_pacing_rate_from_rtt: 2885/1000 (739/256) times a window in a smoothed RTT, less 1
+    // %.
     let window = cwnd[at].unwrap() as f64 * 1448.0 * 8.0 / (srtt[at].unwrap() * 1e3);
     assert_within(0.001, pacing[at].unwrap(), window * 739.0 / 256.0 * 0.99, "pacing");
 }

@@ -1,15 +1,15 @@
-//! Datagrams: what queueing theory says of them, and arithmetic.
+//! Datagrams, checked by queueing theory and arithmetic.
 
 use crate::{assert_within, flows, mean, run, run_all};
 use tcplab_tables::Tables;
 
-/// A link on which a packet of 1250 bytes, which is a datagram of 1222, takes 1 ms, and 10 ms on the way.
+/// A link on which a packet of 1250 bytes, a datagram of 1222, takes 1 ms, with a delay of 10 ms.
 const LINK: &str = r#"between = ["a", "b"], rate = "10 Mbit/s", delay = "10 ms""#;
 const SERVICE_MS: f64 = 1.0;
 const WAY_MS: f64 = 10.0;
 
-/// A run of this many runs gives a mean and half the width of its interval of 99 %: Student's t of 19
-/// degrees of freedom.
+/// This many runs give a mean and half the width of its 99 % interval: Student's t with 19 degrees
+/// of freedom.
 const RUNS: usize = 20;
 const STUDENT: f64 = 2.861;
 
@@ -20,10 +20,10 @@ fn interval(values: &[f64]) -> (f64, f64) {
     (mean, STUDENT * (squares / (n - 1.0) / n).sqrt())
 }
 
-/// Mean waits in milliseconds at a load, of several seeds; checks Little's law in each.
+/// Mean waits in milliseconds at a load, of several seeds. Checks Little's law in each run.
 fn waits(load: f64, packets: u64) -> Vec<f64> {
     let rate = 10.0 * load;
-    // So much longer that all have arrived.
+    // Long enough for all datagrams to arrive.
     let seconds = (1.2 * packets as f64 * SERVICE_MS / 1e3 / load).ceil();
     let tables = run_all(&format!(
         r#"
@@ -45,7 +45,8 @@ fn waits(load: f64, packets: u64) -> Vec<f64> {
     let wait = |tables: &Tables| {
         assert_eq!(tables.flows.texts("outcome").unwrap(), [Some("completed")]);
         let wait_ms = flows(tables, "delay_mean_ms")[0] - SERVICE_MS - WAY_MS;
-        // Little's law is exact where all that came has gone: packets that wait, over time, are the waits.
+        // Little's law is exact once every arrival has left: the integral of the queue is the sum
+        // of the waits.
         let waiting = tables.links.numbers("queue_mean_packets").unwrap()[0].unwrap();
         let expected = packets as f64 * wait_ms / 1e3 / seconds;
         assert_within(1e-6, waiting, expected, "packets that wait");
@@ -56,8 +57,8 @@ fn waits(load: f64, packets: u64) -> Vec<f64> {
 
 #[test]
 fn datagrams_with_poisson_gaps_wait_as_pollaczek_and_khinchine_say() {
-    // Of equal size (M/D/1): load / 2 (1 - load) times the service. The longer the queue, the longer the
-    // run that an interval of a few percent takes.
+    // With equal sizes (M/D/1): load / 2 (1 - load) times the service time. A longer queue needs a
+    // longer run for an interval of a few percent.
     for (load, packets) in [(0.5, 50_000), (0.8, 100_000), (0.95, 400_000)] {
         let expected = load / (2.0 * (1.0 - load)) * SERVICE_MS;
         let (mean, half) = interval(&waits(load, packets));
@@ -66,8 +67,8 @@ fn datagrams_with_poisson_gaps_wait_as_pollaczek_and_khinchine_say() {
     }
 }
 
-/// A column of the first flow with datagrams that arrived with these delays in milliseconds, in the order
-/// of their numbers, compared with arithmetic.
+/// Compares columns of a flow with arithmetic, for datagrams with these delays in milliseconds, in
+/// the order of their numbers.
 fn assert_delays(tables: &Tables, flow: usize, arrived: &[(u64, f64)]) {
     let column = |name| flows(tables, name)[flow];
     let delays: Vec<f64> = arrived.iter().map(|&(_, delay)| delay).collect();
@@ -78,7 +79,7 @@ fn assert_delays(tables: &Tables, flow: usize, arrived: &[(u64, f64)]) {
     };
     close("delay_min_ms", least);
     close("delay_mean_ms", mean(&delays));
-    // RFC 3550 §6.4.1: J += (|D| - J) / 16. RFC 3393: of those that follow each other.
+    // RFC 3550 §6.4.1: J += (|D| - J) / 16. RFC 3393: differences of consecutive delays.
     let (mut jitter, mut differences, mut variations) = (0.0, Vec::new(), Vec::new());
     for pair in arrived.windows(2) {
         let difference = (pair[1].1 - pair[0].1).abs();
@@ -111,7 +112,8 @@ fn two_streams_delay_each_other_by_what_is_left_of_a_packet() {
         "#
     ));
     assert_eq!(flows(&tables, "lost_packets"), [0.0, 0.0]);
-    // Packets of 500 bytes take 0.4 ms. Each second one comes 0.25 ms after one of the others has begun.
+    // Packets of 500 bytes take 0.4 ms. Every second one comes 0.25 ms after a packet of the other
+    // flow has begun.
     let large: Vec<_> = (0..20).map(|number| (number, 11.0)).collect();
     let waits = |number| if number % 2 == 0 { 0.75 } else { 0.0 };
     let small: Vec<_> = (0..40).map(|number| (number, 10.4 + waits(number))).collect();
@@ -121,7 +123,8 @@ fn two_streams_delay_each_other_by_what_is_left_of_a_packet() {
 
 #[test]
 fn a_full_queue_drops_exactly_what_has_no_room() {
-    // Every 100 ms five datagrams with a microsecond between them: one is on its way, two have room.
+    // Every 100 ms five datagrams a microsecond apart: one is in transmission, and two fit the
+    // queue.
     let tables = run(&format!(
         r#"
         duration = "1 s"
@@ -144,7 +147,7 @@ fn a_full_queue_drops_exactly_what_has_no_room() {
         (0..10).flat_map(|burst| [3.0, 4.0].map(|us| f64::from(burst) / 10.0 + us * 1e-6));
     assert_eq!(drops.len(), 20);
     assert!(drops.iter().zip(expected).all(|(at, expected)| (at.unwrap() - expected).abs() < 1e-9));
-    // Each of the others waits for those before it, less the microseconds by which it came later.
+    // Each of the others waits for the one before it, less the microseconds by which it came later.
     let burst =
         |burst: u64| (0..3_u64).map(move |k| (5 * burst + k, 11.0 + 0.999 * f64::from(k as u32)));
     assert_delays(&tables, 0, &(0..10).flat_map(burst).collect::<Vec<_>>());
@@ -152,7 +155,8 @@ fn a_full_queue_drops_exactly_what_has_no_room() {
 
 #[test]
 fn a_datagram_in_fragments_takes_all_of_them() {
-    // 3008 bytes behind the IP header are 1480, 1480 and 48. The fifth packet is of the second datagram.
+    // 3008 bytes behind the IP header are 1480, 1480 and 48. The fifth packet belongs to the second
+    // datagram.
     let tables = run(&format!(
         r#"
         duration = "1 s"

@@ -3,7 +3,8 @@
 use crate::{flows, jain, mean, run, utilisation};
 use tcplab_tables::Tables;
 
-/// Two flows over 100 Mbit/s and 10 ms, through a queue that marks what finds K = 40 packets waiting.
+/// Two flows over 100 Mbit/s and 10 ms, through a queue that marks packets that find K = 40 packets
+/// waiting.
 fn two_flows() -> Tables {
     run(r#"
         duration = "20 s"
@@ -39,17 +40,18 @@ fn queue(tables: &Tables, after: f64) -> Vec<f64> {
 
 #[test]
 fn two_flows_keep_the_queue_around_the_threshold() {
-    // In packets: C RTT = 100 Mbit/s * 10 ms / 1500 B = 83.3, K = 40, N = 2. If both flows saw the same
-    // marks, each would reach W* = (C RTT + K) / N = 61.7 when the queue reaches K, and grow by one in
-    // the round trip until the mark is back: the queue peaks at K + N = 42. In that round trip of W* + 1
-    // packets a share of alpha = sqrt(2 / W*) = 0.18 is marked once an oscillation, and the cut is
-    // alpha / 2 of W*, so that the queue swings by
+    // In packets: C RTT = 100 Mbit/s * 10 ms / 1500 B = 83.3, K = 40, N = 2. If both flows saw the
+    // same marks, each would reach W* = (C RTT + K) / N = 61.7 when the queue reaches K, and grow
+    // by one in the round trip until the mark is back: the queue peaks at K + N = 42. In that round
+    // trip of W* + 1 packets a share of alpha = sqrt(2 / W*) = 0.18 is marked once an oscillation,
+    // and the window is cut by alpha / 2, so that the amplitude of the queue is
     //
-    //   A = N (W* + 1) alpha / 2 = sqrt(2 N (C RTT + K)) / 2 = sqrt(4 * 123.3) / 2 = 11.1.
+    //     A = N (W* + 1) alpha / 2 = sqrt(2 N (C RTT + K)) / 2 = sqrt(4 * 123.3) / 2 = 11.1.
     //
-    // So it goes between 31 and 42 and is K + N - A / 2 = 36.5 on average. What the derivation has not:
-    // delayed ACKs let packets go in pairs and PRR moves the window over a round trip; and flows that do
-    // not peak together swing by less each. That is within one amplitude on either side.
+    // The queue thus moves between 31 and 42 with a mean of K + N - A / 2 = 36.5. The derivation
+    // leaves out that delayed ACKs release packets in pairs, that PRR spreads a reduction over a
+    // round trip, and that flows which do not peak together have smaller amplitudes. The bound is
+    // one amplitude on either side.
     let (threshold, flows_count, amplitude) = (40.0, 2.0, 11.1);
     let tables = two_flows();
     let queue = queue(&tables, 5.0);

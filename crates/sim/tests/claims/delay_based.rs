@@ -1,5 +1,5 @@
-//! Vegas alone on a long path: it fills the link with a few segments in the queue, as many as its
-//! parameters say.
+//! Vegas alone on a long path: a full link with a few segments in the queue, as many as its
+//! parameters set.
 
 use crate::{mean, run, utilisation};
 use tcplab_tables::Tables;
@@ -8,7 +8,7 @@ use tcplab_tables::Tables;
 /// propagation, 1.2 ms for the packet and 0.04 ms for its ACK.
 const BDP: f64 = 101.24 / 1.2;
 
-/// One flow for two minutes, each of its packets acknowledged, so that RTTs tell of the queue alone.
+/// One flow for two minutes with an ACK for each packet, so that RTTs depend on the queue alone.
 fn flow(alpha: u64, beta: u64) -> Tables {
     run(&format!(
         r#"
@@ -26,7 +26,7 @@ fn flow(alpha: u64, beta: u64) -> Tables {
     ))
 }
 
-/// Mean of the packets in the queue after a minute.
+/// Mean packets in the queue after the first minute.
 fn queue(tables: &Tables) -> f64 {
     let links = &tables.links;
     let (names, times) = (links.texts("link").unwrap(), links.numbers("time_s").unwrap());
@@ -37,8 +37,8 @@ fn queue(tables: &Tables) -> f64 {
     mean(&rows.collect::<Vec<_>>())
 }
 
-/// The queue with which Vegas sees `diff`. With q packets in it the window is BDP + q and the RTT
-/// longer by q / BDP, so diff = (BDP + q) * q / BDP.
+/// The queue at which Vegas measures `diff`. With q packets in the queue the window is BDP + q and
+/// the RTT longer by q / BDP, so diff = (BDP + q) * q / BDP.
 fn queue_at(diff: f64) -> f64 {
     BDP / 2.0 * ((1.0 + 4.0 * diff / BDP).sqrt() - 1.0)
 }
@@ -47,7 +47,7 @@ fn queue_at(diff: f64) -> f64 {
 fn vegas_keeps_between_alpha_and_beta_segments_in_the_queue() {
     for (alpha, beta) in [(1, 3), (2, 4), (6, 8)] {
         let tables = flow(alpha, beta);
-        // A part of a segment does not count: the window shrinks from beta + 1 on.
+        // Fractions of a segment do not count: the window shrinks from beta + 1 on.
         let (least, most) = (queue_at(alpha as f64), queue_at(beta as f64 + 1.0));
         let found = queue(&tables);
         assert!(least <= found && found < most, "{alpha}, {beta}: {found}, not {least} to {most}");

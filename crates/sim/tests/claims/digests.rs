@@ -1,6 +1,6 @@
-//! The same experiment, the same bits: on every machine, however it was built, over any number of
-//! threads. `tests/digests.json` holds what the examples gave; `make fmt` writes it anew when results
-//! are meant to change, from the release build, and this test runs in others.
+//! The same experiment gives the same bits on every machine, in every build, with any number of
+//! threads. `tests/digests.json` holds the digests of the examples. `make fmt` rewrites it from the
+//! release build when results are meant to change; this test runs in other builds.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! Two flows of equal RTT, one of which comes later.
+//! Two flows of equal RTT, of which one starts later.
 
 use crate::{flows, jain, mean, run_all};
 
-/// Jain's index over 600 s, the mean of ten seeds. The hosts' links vary by up to one packet time of
-/// the bottleneck, as real hosts do.
+/// Jain's index over 600 s, the mean of ten seeds. The hosts' links have jitter of up to one packet
+/// time of the bottleneck, as real hosts do.
 fn fairness(cc: &str) -> f64 {
     let tables = run_all(&format!(
         r#"

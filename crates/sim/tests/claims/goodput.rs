@@ -1,12 +1,12 @@
-//! One flow alone: what arrives is what arithmetic says.
+//! The goodput of a single flow, checked by arithmetic.
 
 use crate::{acked_per_second, assert_within, run};
 
 #[test]
 fn a_full_link_carries_its_rate_less_the_headers() {
     for (rate, mbit) in [("10 Mbit/s", 10.0), ("100 Mbit/s", 100.0), ("1 Gbit/s", 1000.0)] {
-        // The window is held at twice the BDP by the receive buffer: the link is always busy, the
-        // queue is half full, and nothing is lost.
+        // The receive buffer limits the window to twice the BDP: the link is always busy, the queue
+        // is half full, and nothing is lost.
         let bdp = mbit * 1e6 * 0.040 / 8.0;
         let tables = run(&format!(
             r#"
@@ -43,8 +43,8 @@ fn a_window_below_the_path_gives_a_window_per_round_trip() {
         from = "a"
         to = "b"
     "#);
-    // 20 segments of 1448 bytes each round trip: 100 ms, and the time to transmit a packet of 1500
-    // bytes one way and an ACK of 52 bytes the other.
+    // 20 segments of 1448 bytes each round trip: 100 ms, and the transmission times of a packet of
+    // 1500 bytes and an ACK of 52 bytes.
     let round_trip = 0.100 + (1500.0 + 52.0) * 8.0 / 100e6;
     let expected = 20.0 * 1448.0 / round_trip;
     assert_within(0.001, acked_per_second(&tables, 10.0, 60.0), expected, "window limited");
@@ -64,10 +64,11 @@ fn a_transfer_takes_the_rounds_of_slow_start() {
         to = "b"
         traffic = { kind = "bulk", size = "100 kB" }
     "#);
-    // 100 kB are 70 segments: flights of 10, 20 and 40. One round trip for the handshake, two for the
-    // first two flights, half a one for the last: 350 ms. Transmissions: the SYN's 60 bytes, the
-    // SYN-ACK's 60, the first data packet's 1500 and its ACK of 52; the ACK waits for a second packet
-    // (1500 more). Then the same again, and 40 packets less the part that went while ACKs came.
+    // 100 kB are 70 segments: flights of 10, 20 and 40. One round trip for the handshake, two for
+    // the first two flights, half a round trip for the last: 350 ms. Transmissions: the SYN's 60
+    // bytes, the SYN-ACK's 60, the first data packet's 1500 and its ACK of 52; the ACK waits for a
+    // second packet (1500 more). The second flight adds the same, and the last 40 packets less the
+    // part sent while ACKs came.
     let time = crate::flows(&tables, "completion_s")[0];
     let transmission = 8.0 / 1e9;
     let least = 0.350 + (120.0 + 2.0 * (3000.0 + 52.0) + 1500.0) * transmission;
@@ -77,8 +78,8 @@ fn a_transfer_takes_the_rounds_of_slow_start() {
 
 #[test]
 fn a_source_keeps_up_with_whatever_one_ack_lets_go() {
-    // One ACK of a segment of 64 kB, or of a hundred of 1448 bytes, lets more go than an application
-    // has ready at once.
+    // One ACK of a segment of 64 kB, or of a hundred of 1448 bytes, allows more than an application
+    // keeps ready at once.
     for (settings, mtu) in [("mss = 65495", 65_535), ("ack_every = 100", 1_500)] {
         let tables = run(&format!(
             r#"
@@ -96,7 +97,8 @@ fn a_source_keeps_up_with_whatever_one_ack_lets_go() {
             "#
         ));
         let share = crate::flows(&tables, "bottleneck_share")[0];
-        // Slow start overshoots at the beginning; before, the application was the limit at 1 %.
+        // Slow start overshoots at the beginning; without that, the application would be the limit
+        // at 1 %.
         assert!(share > 0.8, "{settings}: {share}");
     }
 }
@@ -104,8 +106,9 @@ fn a_source_keeps_up_with_whatever_one_ack_lets_go() {
 #[test]
 fn paced_slow_start_needs_no_queue() {
     let lost = |pacing: bool| {
-        // The receive buffer ends slow start at 40 segments, of 83 that fill the path. ACKs alone let two
-        // go where one was: 40 in 24 ms, of which 20 have to wait. Twice 40 in 100 ms is what the link takes.
+        // The receive buffer ends slow start at 40 segments, of 83 that fill the path. Without
+        // pacing each acknowledged segment releases two: 40 in 24 ms, of which 20 have to wait.
+        // Twice 40 in 100 ms is the rate of the link.
         let tables = run(&format!(
             r#"
             duration = "5 s"

@@ -1,9 +1,9 @@
-//! Hosts that take time: what they can send and receive follows from what each thing takes.
+//! Hosts with processing time: their throughput follows from the cost of each operation.
 
 use crate::{acked_per_second, assert_within, flows, mean, run};
 use tcplab_tables::Tables;
 
-/// A second of one flow between hosts over a link that is never full, with what is said of them.
+/// A second of one flow between hosts with these settings, over a link that is never full.
 fn over_fast_link(hosts: &str, flow: &str) -> String {
     format!(
         r#"
@@ -19,8 +19,8 @@ fn over_fast_link(hosts: &str, flow: &str) -> String {
     )
 }
 
-/// Packets of 1460 bytes that a bulk transfer carries in a second, once it has begun, by the profile of
-/// its stack.
+/// Packets of 1460 bytes that a bulk transfer carries in a second after its start, for a stack
+/// profile.
 fn packets_per_second(profile: &str, hosts: &str) -> f64 {
     let stack = format!("stack = {{ profile = \"{profile}\", timestamps = false }}");
     let tables = run(&over_fast_link(hosts, &stack));
@@ -30,7 +30,7 @@ fn packets_per_second(profile: &str, hosts: &str) -> f64 {
 
 #[test]
 fn a_sender_sends_as_many_packets_as_its_processor_does() {
-    // 1 s / 10 us. With 4 us for each ACK, of which every second packet brings one: 1 s / 12 us.
+    // 1 s / 10 us. With 4 us for each ACK, one for every second packet: 1 s / 12 us.
     for profile in ["rfc", "linux-6.12"] {
         for (cpu, expected) in [
             (r#"{ packet = "10 us" }"#, 100_000.0),
@@ -46,7 +46,7 @@ fn a_sender_sends_as_many_packets_as_its_processor_does() {
 fn a_receiver_limits_a_sender_in_the_same_way() {
     for (cpu, expected) in [
         (r#"{ packet = "10 us" }"#, 100_000.0),
-        // Every second packet sends an ACK.
+        // Every second packet causes an ACK.
         (r#"{ packet = "10 us", ack = "4 us" }"#, 1e6 / 12.0),
     ] {
         let packets = packets_per_second("rfc", &format!("hosts.b.cpu = {cpu}"));
@@ -56,8 +56,9 @@ fn a_receiver_limits_a_sender_in_the_same_way() {
 
 #[test]
 fn flows_of_a_host_share_its_processor() {
-    // Two flows send what one would, once they send enough: of the 200 packets of a round trip none in that
-    // of the handshake, 20, 40, 80 and 160 in those of slow start, 700 less together.
+    // Two flows together send as much as one once their windows suffice. Of 200 packets a round
+    // trip, none is sent during the handshake, and 20, 40, 80 and 160 in the rounds of slow start:
+    // 700 less in total.
     let hosts = r#"hosts.a.cpu = { packet = "10 us" }"#;
     let stack = "stack = { profile = \"linux-6.12\", timestamps = false }\ncount = 2";
     let tables = run(&over_fast_link(hosts, stack));
@@ -67,8 +68,8 @@ fn flows_of_a_host_share_its_processor() {
 
 #[test]
 fn a_program_that_sends_datagrams_waits_for_its_processor() {
-    // A call and a packet take 15 us: of the datagrams of 4 us it sends as many as fit, and those that
-    // arrive have waited for nothing else.
+    // A call and a packet take 15 us, more than the 4 us between datagrams. The host sends as many
+    // as fit, and those that arrive have waited for nothing else.
     let hosts = r#"hosts.a.cpu = { packet = "10 us", call = "5 us" }"#;
     let traffic = r#"traffic = { kind = "udp", interval = "4 us", payload = "1222 B" }"#;
     let tables = run(&over_fast_link(hosts, traffic));
@@ -79,9 +80,9 @@ fn a_program_that_sends_datagrams_waits_for_its_processor() {
 
 #[test]
 fn an_answer_takes_what_both_hosts_take_for_it() {
-    // The client has read the last answer (5 us), writes (5 us) and sends (10 us); the server receives
-    // (30 us), reads and writes (7 us each) and sends (30 us); the client receives (10 us). The packets of
-    // 200 bytes take 0.16 us each on the link, and 1 ms on the way.
+    // The client has read the last response (5 us), writes (5 us) and sends (10 us). The server
+    // receives (30 us), reads and writes (7 us each) and sends (30 us). The client receives (10
+    // us). The packets of 200 bytes take 0.16 us each on the link, with a delay of 1 ms.
     let hosts = r#"
         hosts.a.cpu = { packet = "30 us", call = "7 us" }
         hosts.b.cpu = { packet = "10 us", call = "5 us" }"#;
@@ -113,8 +114,7 @@ fn a_processor_that_takes_no_time_changes_nothing() {
     assert_eq!(flows(&plain, "completion_s"), flows(&free, "completion_s"));
 }
 
-/// What waited at a link after the first second, in milliseconds of the link at 100 Mbit/s: on average, and
-/// at the most.
+/// The mean and maximum queue of a link after the first second, in milliseconds at 100 Mbit/s.
 fn waited(tables: &Tables, link: &str) -> (f64, f64) {
     let links = &tables.links;
     let (names, times) = (links.texts("link").unwrap(), links.numbers("time_s").unwrap());
@@ -128,7 +128,8 @@ fn waited(tables: &Tables, link: &str) -> (f64, f64) {
     (mean(&means) / 12_500.0, most / 12_500.0)
 }
 
-/// A flow over a host's own link of 100 Mbit/s and 20 ms, with a queue of the link or the host.
+/// A flow over a host's own link of 100 Mbit/s and 20 ms, with the queue at the link or in the
+/// host.
 fn over_own_link(cc: &str, qdisc: &str) -> Tables {
     run(&format!(
         r#"
@@ -182,10 +183,11 @@ fn a_sender_behind_a_router_that_is_slower_keeps_its_own_queue_under_two_millise
 
 #[test]
 fn what_waits_in_the_own_queue_are_three_bursts_at_the_most() {
-    // tcp_tso_autosize, tcp_small_queue_check: a burst is what the pacing rate sends in 2^-10 s, in whole
-    // segments. A new one begins while less than two wait. The packets of a burst have 52 bytes of headers
-    // for 1448 of data. CUBIC and NewReno pace at 1.2 times the window in a round trip, and their window may
-    // be twice of what is in flight (tcp_is_cwnd_limited): their queue is longer than BBR's.
+    // tcp_tso_autosize, tcp_small_queue_check: a burst is the pacing rate times 2^-10 s, in whole
+    // segments. A new burst begins while less than two wait. The packets of a burst have 52 bytes
+    // of headers for 1448 of data. CUBIC and NewReno pace at 1.2 times the window in a round trip,
+    // and their window may be twice the data in flight (tcp_is_cwnd_limited): their queue is longer
+    // than BBR's.
     for cc in ["cubic", "newreno"] {
         let tables = over_own_link(cc, "hosts.a.qdisc = \"fq\"");
         assert_eq!(flows(&tables, "retransmitted_segments"), [0.0], "{cc}");
@@ -201,14 +203,14 @@ fn what_waits_in_the_own_queue_are_three_bursts_at_the_most() {
 
 #[test]
 fn a_queue_of_a_router_is_filled_by_the_same_sender() {
-    // A thousand packets are 120 ms, and CUBIC comes back to them after each loss.
+    // A thousand packets are 120 ms, and CUBIC fills that again after each loss.
     let (mean, most) = waited(&over_own_link("cubic", ""), "a>b");
     assert!(mean > 20.0 && most > 115.0, "{mean} ms, {most} ms at the most");
 }
 
 #[test]
 fn senders_of_a_host_share_what_its_device_sends() {
-    // Twenty senders, each with two bursts of two segments at least: fq serves them in turn.
+    // Twenty senders, each with two bursts of at least two segments: fq serves them in turn.
     let tables = run(r#"
         duration = "10 s"
         stack.profile = "linux-6.12"
@@ -224,7 +226,7 @@ fn senders_of_a_host_share_what_its_device_sends() {
     }
 }
 
-/// Packets for each ACK of a flow that fills a link of 1 Gbit/s, to a host with these settings.
+/// Packets for each ACK of a flow that fills a link of 1 Gbit/s to a host with these settings.
 fn packets_for_an_ack(profile: &str, host: &str) -> f64 {
     let tables = run(&format!(
         r#"
@@ -243,7 +245,7 @@ fn packets_for_an_ack(profile: &str, host: &str) -> f64 {
     assert_eq!(flows(&tables, "retransmitted_segments"), [0.0]);
     let names = tables.links.texts("link").unwrap();
     let sent = tables.links.integers("sent_packets").unwrap();
-    // In the second half.
+    // Counted in the second half.
     let late = |link| {
         let rows: Vec<_> = (0..names.len()).filter(|&row| names[row] == Some(link)).collect();
         (sent[rows[1]].unwrap() - sent[rows[0]].unwrap()) as f64
@@ -253,11 +255,12 @@ fn packets_for_an_ack(profile: &str, host: &str) -> f64 {
 
 #[test]
 fn a_receiver_with_receive_offload_acknowledges_at_once_what_came_together() {
-    // A packet of 1500 bytes takes 12 us: 17 arrive in 200 us from the first on, and 5 in 50 us.
+    // A packet of 1500 bytes takes 12 us: 17 packets arrive in 200 us from the first on, and 5 in
+    // 50 us.
     for (wait, together) in [("200 us", 17.0), ("50 us", 5.0)] {
         let host = format!("hosts.b.gro = \"{wait}\"");
         assert_within(2e-3, packets_for_an_ack("linux-6.12", &host), together, wait);
-        // Its window still grows: what waits at the link counts as sent.
+        // The window still grows, and packets in the queue count as sent.
         assert_within(0.07, packets_for_an_ack("rfc", &host), together, wait);
     }
     assert_within(2e-3, packets_for_an_ack("linux-6.12", ""), 2.0, "without");
@@ -265,8 +268,8 @@ fn a_receiver_with_receive_offload_acknowledges_at_once_what_came_together() {
 
 #[test]
 fn a_packet_waits_for_the_interrupt() {
-    // A question and its answer of one packet each: 1 ms on the way and 0.16 us for 200 bytes, and as long as
-    // the device of each host waits.
+    // A request and its response of one packet each: 1 ms of delay, 0.16 us for 200 bytes, and the
+    // interrupt delay of each host's device.
     let hosts = "hosts.a.gro = \"100 us\"\nhosts.b.gro = \"30 us\"";
     let flow = r#"stack.timestamps = false
         traffic = { kind = "requests", request = "160 B", response = "160 B", requests = 11 }"#;
@@ -279,14 +282,15 @@ fn a_packet_waits_for_the_interrupt() {
 
 #[test]
 fn datagrams_wait_for_the_interrupt_and_stay_apart() {
-    // One of 1250 bytes every 10 us, for which the link takes 1 us. The first of ten waits for 100 us, the last
-    // for 10, and the next one, which arrives with the interrupt, for another 100: 55 us on average.
+    // One datagram of 1250 bytes every 10 us, for which the link takes 1 us. The first of ten waits
+    // for 100 us, the last for 10, and the next one, which arrives with the interrupt, for another
+    // 100: 55 us on average.
     let hosts = "hosts.b.gro = \"100 us\"";
     let traffic = r#"traffic = { kind = "udp", interval = "10 us", payload = "1222 B" }"#;
     let tables = run(&over_fast_link(hosts, traffic));
     let delay = 1.0 + 0.001 + 0.055;
     assert_within(1e-3, flows(&tables, "delay_mean_ms")[0], delay, "delay");
-    // Those sent in the last 1.011 ms at the least have not been received.
+    // Datagrams sent in at least the last 1.011 ms have not been received.
     let received = flows(&tables, "bytes")[0] / 1222.0;
     assert!((99_880.0..=99_899.0).contains(&received), "{received}");
 }

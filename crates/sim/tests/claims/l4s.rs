@@ -1,11 +1,11 @@
-//! `DualPI2` with Prague and CUBIC: short queues for one, and like shares for both (RFC 9332 §1.1 and
-//! §2.1, RFC 9331 §4.3). `docs/explanation/l4s.md` has the map of rates and round trips.
+//! `DualPI2` with Prague and CUBIC: short queues for Prague, and similar shares for both (RFC 9332
+//! §1.1 and §2.1, RFC 9331 §4.3). `docs/explanation/l4s.md` has the map of rates and round trips.
 
 use crate::{flows, run};
 use std::collections::BTreeMap;
 use tcplab_tables::Tables;
 
-/// A CUBIC flow and one of Prague for so many seconds over a queue, measured from the twentieth
+/// A CUBIC flow and a Prague flow over a queue for so many seconds, measured from the twentieth
 /// second on.
 fn both(rate: u32, rtt: u32, queue: &str, prague: &str, more: &str, seconds: u32) -> Tables {
     run(&format!(
@@ -35,13 +35,14 @@ fn both(rate: u32, rtt: u32, queue: &str, prague: &str, more: &str, seconds: u32
     ))
 }
 
-/// Jain's index of the goodputs: 1 if they are equal, 0.9 if one is twice the other, 1/2 for all to one.
+/// Jain's index of the goodputs: 1 if they are equal, 0.9 if one is twice the other, 1/2 if one has
+/// all.
 fn jain(tables: &Tables) -> f64 {
     crate::jain(&flows(tables, "goodput_mbit_s"))
 }
 
-/// How long the segments of Prague waited at the bottleneck after the twentieth second: 99 of 100, in
-/// milliseconds.
+/// The 99th percentile of the time that Prague's segments waited at the bottleneck, in
+/// milliseconds, after the twentieth second.
 fn prague_waits(tables: &Tables) -> f64 {
     let packets = &tables.packets;
     let (points, names) = (packets.texts("point").unwrap(), packets.texts("flow").unwrap());
@@ -65,32 +66,31 @@ const NOTHING: &str = "record = { links = \"off\", samples = \"off\" }";
 
 #[test]
 fn dualpi2_keeps_the_queue_of_prague_below_a_millisecond() {
-    // The threshold is 1 ms. A packet waits for the one in transmission, and where a packet takes long for
-    // another one of its own flow.
+    // The threshold is 1 ms. A packet also waits for the one in transmission and, where packets
+    // take long, for another one of its own flow.
     for (rate, rtt) in [(5, 20), (20, 40), (50, 10), (50, 40), (100, 20)] {
         let waits = prague_waits(&both(rate, rtt, "\"dualpi2\"", "\"prague\"", RECORD, 60));
         let packet_ms = 12.0 / f64::from(rate);
         let most = if rate < 50 { 1.0 + 2.0 * packet_ms } else { 1.0 };
         assert!(waits < most, "{rate} Mbit/s, {rtt} ms: {waits} ms");
     }
-    // In a queue for all, Prague waits as long as the others do: PIE aims for 15 ms.
+    // In a shared queue Prague waits as long as the other flow: PIE's target is 15 ms.
     let pie = "{ kind = \"pie\", ecn = true }";
     assert!(prague_waits(&both(50, 10, pie, "\"prague\"", RECORD, 60)) > 10.0);
 }
 
 #[test]
 fn cubic_and_prague_share_a_link_of_dualpi2() {
-    // Where both are under p, CUBIC in its Reno-friendly region has the window 1.22 / p (RFC 9438
-    // §4.3 with p^2), and Prague, marked with 2 p, 2.7 / (2 p) (see its page). The rates are as
-    // 1.37 / max(rtt, 25 ms) to 1.22 / (rtt + 15 ms): 1.12 at 10 ms, 1.56 at 20, 1.53 at 40 and
-    // 1.32 at 80. That p follows each sawtooth adds to it, so twice as much is the limit. A CUBIC
-    // flow has some ten losses in 40 s at the larger windows, too few for a mean: runs are of five
-    // minutes.
+    // Where both are governed by p, CUBIC in its Reno-friendly region has the window 1.22 / p (RFC
+    // 9438 §4.3 with p^2), and Prague, marked with 2 p, 2.7 / (2 p) (see its page). The rates are
+    // as 1.37 / max(rtt, 25 ms) to 1.22 / (rtt + 15 ms): 1.12 at 10 ms, 1.56 at 20, 1.53 at 40 and
+    // 1.32 at 80. Since p follows each sawtooth, the limit is twice that. A CUBIC flow has some ten
+    // losses in 40 s at the larger windows, too few for a mean, so runs last five minutes.
     for (rate, rtt) in [(10, 40), (20, 20), (20, 80), (50, 10), (50, 40), (100, 20), (100, 80)] {
         let jain = jain(&both(rate, rtt, "\"dualpi2\"", "\"prague\"", NOTHING, 300));
         assert!(jain > 0.9, "{rate} Mbit/s, {rtt} ms: {jain}");
     }
-    // RFC 9332 §1.1: in a queue that treats them alike, Prague drives out the other.
+    // RFC 9332 §1.1: in a queue that treats both alike, Prague starves the other flow.
     let pie = "{ kind = \"pie\", ecn = true }";
     let alone = jain(&both(20, 20, pie, "\"prague\"", &format!("stack.ecn = true\n{NOTHING}"), 60));
     assert!(alone < 0.7, "{alone}");
@@ -110,9 +110,9 @@ fn the_scheduler_and_the_ramp_are_a_matter_of_taste() {
 
 #[test]
 fn prague_falls_back_where_a_classic_queue_marks() {
-    // RFC 9331 §4.3: it coexists with Reno-friendly flows in a queue that keeps RFC 3168. Briscoe
-    // and Ahmed 2019: PIE's 15 ms and CoDel's 5 are told by their delay and its changes from a
-    // queue of L4S, where nothing changes.
+    // RFC 9331 §4.3: Prague coexists with Reno-friendly flows in an RFC 3168 queue. Briscoe and
+    // Ahmed 2019: its fallback tells PIE's 15 ms and CoDel's 5 ms from an L4S queue by their delay
+    // and its variation. In an L4S queue nothing changes.
     let prague = "{ name = \"prague\", fallback = true }";
     for (kind, rate) in [("pie", 20), ("pie", 100), ("codel", 20), ("codel", 100)] {
         let queue = format!("{{ kind = \"{kind}\", ecn = true }}");
@@ -126,9 +126,9 @@ fn prague_falls_back_where_a_classic_queue_marks() {
 
 #[test]
 fn an_overload_of_l4s_packets_leaves_the_classic_queue_its_share() {
-    // RFC 9332 §4.2.2 and §4.2.3: twenty Prague flows at 2 Mbit/s and 10 ms, a BDP of less than two packets.
-    // The one CUBIC flow has the tenth of the link that the scheduler keeps for its queue: 0.193 Mbit/s
-    // of data.
+    // RFC 9332 §4.2.2 and §4.2.3: twenty Prague flows at 2 Mbit/s and 10 ms, a BDP of less than two
+    // packets. The CUBIC flow gets the tenth of the link that the scheduler reserves for the
+    // classic queue: 0.193 Mbit/s of data.
     let tables = run(r#"
         duration = "60 s"
         measure.from = "20 s"

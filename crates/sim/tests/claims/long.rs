@@ -1,11 +1,11 @@
-//! Tables with more rows than are kept in memory.
+//! Tables with more rows than fit in memory.
 
 use tcplab_model::Watch;
 use tcplab_model::memory::ROW;
 use tcplab_sim::{SHOWN, run_shown};
 use tcplab_tables::{Look, PART, Row, Table, Tables, Values};
 
-/// More rows than a part has in each of the tables that grow while a run goes on.
+/// More rows than one part holds, in each of the tables that grow during a run.
 const LONG: &str = r#"
 duration = "1 s"
 record = { samples = "ack", links = "20 us", packets = ["c>d"] }
@@ -35,7 +35,7 @@ to = "d"
 traffic = { kind = "udp", rate = "1 Gbit/s", payload = "972 B" }
 "#;
 
-/// The values of the tables that grow, as text: of all of their rows, or of those that were added since.
+/// The values of the growing tables as text: all rows, or those added since the last look.
 #[derive(Default)]
 struct Rows {
     seen: Vec<(&'static str, usize)>,
@@ -60,7 +60,7 @@ impl Look for Rows {
                 let name = format!("{}.{name}", R::TABLE);
                 let place = self.values.iter().position(|known| known.0 == name);
                 let place = place.unwrap_or_else(|| {
-                    // Nothing was set before.
+                    // Unset before.
                     let nothing = vec![f64::NAN.to_bits(); seen.1];
                     self.values.push((name, nothing));
                     self.values.len() - 1
@@ -92,10 +92,10 @@ fn what_is_read_from_files_is_what_was_written() {
         let Tables { samples, links, drops, packets, .. } = tables;
         let held = [samples.in_memory(), links.in_memory(), drops.in_memory(), packets.in_memory()];
         most = most.max(held.into_iter().max().unwrap());
-        // Never from a file: only what is in memory has just been added.
+        // New rows are never in a file: only rows in memory have just been added.
         let Ok(()) = tables.each(&mut shown);
     };
-    // A full part of each of the four tables, and what the network and two flows hold.
+    // A full part of each of the four tables, and the memory of the network and two flows.
     let memory = 4 * PART as u64 * 400 + 10_000_000;
     let watch = Watch::with_memory(Some(memory));
     let tables = run_shown(&plan, &watch, &mut show).unwrap().tables;
@@ -103,7 +103,7 @@ fn what_is_read_from_files_is_what_was_written() {
     let lengths =
         [tables.samples.len(), tables.links.len(), tables.drops.len(), tables.packets.len()];
     assert!(lengths.iter().all(|rows| *rows > PART + SHOWN), "{lengths:?}");
-    // In memory it would not have fitted.
+    // More than the memory limit.
     assert!(lengths.iter().sum::<usize>() as u64 * ROW > memory);
     // Columns that only this run has are in a file, too.
     assert!(tables.samples.part(0).columns().any(|(name, _)| name == "bbr_min_rtt_ms"));

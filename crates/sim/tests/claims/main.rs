@@ -1,4 +1,4 @@
-//! What the whole backend must give: figures from theory, behaviour of traffic, refusals, and equal
+//! Claims about the whole backend: figures from theory, behaviour of traffic, refusals, and equal
 //! results from equal experiments.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -34,8 +34,8 @@ use tcplab_model::{Backend, Profile, Watch};
 use tcplab_sim::backend;
 use tcplab_tables::Tables;
 
-/// Runs every run of an experiment written as TOML. Theory is about the standards' TCP, so that is the
-/// profile where none is named.
+/// Runs every run of an experiment written as TOML. The default profile is that of the standards,
+/// because theory is about their TCP.
 fn run_all(toml: &str) -> Vec<Tables> {
     let backend = Backend { profile: Profile::Rfc, ..backend() };
     let plans = tcplab_model::from_toml(toml).and_then(|document| document.plans(&backend));
@@ -50,7 +50,7 @@ fn run(toml: &str) -> Tables {
     all.remove(0)
 }
 
-/// A column of the flows.
+/// A column of the table of flows.
 fn flows(tables: &Tables, column: &str) -> Vec<f64> {
     if let Some(values) = tables.flows.numbers(column) {
         return values.iter().map(|value| value.unwrap_or(f64::NAN)).collect();
@@ -59,7 +59,7 @@ fn flows(tables: &Tables, column: &str) -> Vec<f64> {
     values.iter().map(|value| value.unwrap() as f64).collect()
 }
 
-/// Bytes of the first flow acknowledged between two samples, over the time between them.
+/// Bytes of the first flow acknowledged per second between two samples.
 fn acked_per_second(tables: &Tables, from: f64, to: f64) -> f64 {
     let times = tables.samples.numbers("time_s").unwrap();
     let acked = tables.samples.integers("acked_bytes").unwrap();
@@ -70,7 +70,7 @@ fn acked_per_second(tables: &Tables, from: f64, to: f64) -> f64 {
     (at(to) - at(from)) / (to - from)
 }
 
-/// Mean utilisation of a link after a time.
+/// Mean utilization of a link after a time.
 fn utilisation(tables: &Tables, link: &str, after: f64) -> f64 {
     let names = tables.links.texts("link").unwrap();
     let times = tables.links.numbers("time_s").unwrap();
@@ -93,7 +93,7 @@ fn jain(rates: &[f64]) -> f64 {
     sum * sum / (rates.len() as f64 * squares)
 }
 
-/// Asserts that a value is within a share of what is expected.
+/// Asserts that a value deviates by at most a share of the expected one.
 fn assert_within(share: f64, value: f64, expected: f64, what: &str) {
     let off = value / expected - 1.0;
     assert!(

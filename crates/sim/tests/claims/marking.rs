@@ -1,4 +1,4 @@
-//! Queues that mark: what can be marked is not dropped, and what is marked counts as a loss.
+//! Queues that mark: ECN-capable packets are not dropped, and a mark counts as a loss.
 
 use crate::{flows, run, utilisation};
 use tcplab_tables::Tables;
@@ -22,7 +22,7 @@ fn through(queue: &str, ecn: bool) -> Tables {
     ))
 }
 
-/// What a count of the links was at the end, on the way there.
+/// The final value of a link counter, on the forward link.
 fn last(tables: &Tables, column: &str) -> i64 {
     let names = tables.links.texts("link").unwrap();
     let values = tables.links.integers(column).unwrap();

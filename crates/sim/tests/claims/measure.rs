@@ -1,4 +1,4 @@
-//! Results of a part of a run: by arithmetic, against the whole of it, and at its very edges.
+//! Results of part of a run: by arithmetic, against the whole run, and at the exact boundaries.
 #![expect(clippy::float_cmp, reason = "counts are whole, and times are exact")]
 
 use crate::{flows, run};
@@ -7,7 +7,7 @@ use tcplab_tables::Tables;
 const LINK: &str =
     r#"network.links = [{ between = ["a", "b"], rate = "10 Mbit/s", delay = "10 ms" }]"#;
 
-/// Every kind of traffic; some of it begins late, some ends early, some loses segments.
+/// Every kind of traffic; some begins late, some ends early, some loses segments.
 const EVERYTHING: &str = r#"
 duration = "4 s"
 network.dumbbell = { pairs = 6, rate = "10 Mbit/s", delay = "10 ms", queue = "15 packets" }
@@ -57,7 +57,7 @@ fn intervals(tables: &Tables, column: &str) -> Vec<f64> {
     values.iter().map(|value| value.map_or(f64::NAN, |value| value as f64)).collect()
 }
 
-/// Of each flow, a column of its intervals added up.
+/// A column of the intervals, summed for each flow.
 fn summed(tables: &Tables, column: &str) -> Vec<f64> {
     let names = tables.intervals.texts("flow").unwrap();
     let values = intervals(tables, column);
@@ -81,8 +81,8 @@ fn a_full_link_carries_its_rate_in_every_window() {
         from = "a"
         to = "b"
         "#);
-    // A segment of 1448 bytes takes 1500 on the link: 10 Mbit/s are 833.3 of them in a second. The window
-    // of 100 kB is more than the path holds, and less than would be lost.
+    // A segment of 1448 bytes takes 1500 on the link: 10 Mbit/s are 833.3 of them in a second. The
+    // window of 100 kB exceeds the path's BDP, and is small enough for no loss.
     let expected = 10e6 / 8.0 / 1500.0 * 1448.0;
     let bytes = intervals(&tables, "bytes");
     assert_eq!(bytes.len(), 5);
@@ -95,7 +95,7 @@ fn a_full_link_carries_its_rate_in_every_window() {
 
 #[test]
 fn what_arrives_at_the_edge_is_of_the_part_that_begins() {
-    // One datagram of 1250 bytes with its headers takes 1 ms and 10 ms on the way.
+    // One datagram of 1250 bytes with headers takes 1 ms, with a delay of 10 ms.
     let datagram = |window: &str| {
         run(&format!(
             r#"
@@ -115,12 +115,13 @@ fn what_arrives_at_the_edge_is_of_the_part_that_begins() {
     assert_eq!((flows(&after, "bytes")[0], flows(&after, "sent_segments")[0]), (1222.0, 0.0));
     let nanosecond = datagram("measure = { from = \"11 ms\", to = \"11.000001 ms\" }");
     assert_eq!(flows(&nanosecond, "bytes")[0], 1222.0);
-    // The datagram was sent before the window, and so nothing is said of its delay.
+    // The datagram was sent before the window, so its delay is not in the result.
     assert!(flows(&nanosecond, "delay_min_ms")[0].is_nan());
     let intervals = datagram("every = \"11 ms\"");
     assert_eq!(intervals.intervals.integers("bytes").unwrap(), [Some(0), Some(1222)]);
     assert_eq!(intervals.intervals.integers("arrived_packets").unwrap(), [Some(0), Some(1)]);
-    // A run that ends then has it: the end of the run is of its last part.
+    // A run that ends at that moment includes the datagram: the end of a run belongs to its last
+    // part.
     let text = "measure.from = \"5 ms\"";
     let end = run(&format!(
         r#"
@@ -155,7 +156,7 @@ fn the_parts_of_a_run_add_up_to_it() {
         let all: Vec<_> = all.into_iter().map(Option::unwrap_or_default).collect();
         assert_eq!(sum, Some(all), "{column}");
     }
-    // The least RTT of all is that of a part, and so is the greatest.
+    // The minimum RTT of the whole run is that of a part, and so is the maximum.
     let of = |column: &str| parts.each_ref().map(|part| flows(part, column));
     let (least, most) = (of("rtt_min_ms"), of("rtt_max_ms"));
     for flow in 0..flows(&whole, "bytes").len() {
@@ -183,7 +184,7 @@ fn to_measure_a_run_does_not_change_it() {
     for column in COUNTS {
         assert_eq!(summed(&measured, column), flows(one, column), "{column}");
     }
-    // Of those that complete, as many as there are; none of them twice.
+    // Each complete transfer is counted exactly once.
     let begun = one.flows.integers("transfers").unwrap();
     let begun: Vec<_> = begun.into_iter().map(|it| it.unwrap_or(0) as f64).collect();
     assert_eq!(summed(&measured, "transfers"), begun);
@@ -212,7 +213,7 @@ fn a_flow_has_rows_while_it_is_there() {
     ));
     assert_eq!(intervals(&tables, "start_s"), [2.0, 8.0, 9.0]);
     assert_eq!(intervals(&tables, "end_s"), [3.0, 9.0, 10.0]);
-    // Its 10 kB over the interval, not over the time that they took.
+    // 10 kB over the interval, not over the transfer's own duration.
     assert!((intervals(&tables, "goodput_mbit_s")[0] - 0.08).abs() < 1e-12);
 }
 
@@ -239,7 +240,7 @@ fn a_flow_that_ran_at_another_time_has_no_goodput() {
     ));
     let goodput = flows(&tables, "goodput_mbit_s");
     assert!(goodput[0].is_nan() && goodput[1].is_nan(), "{goodput:?}");
-    // Over the one second in which it ran.
+    // Over the one second in which the flow ran.
     let expected = flows(&tables, "bytes")[2] * 8.0 / 1e6;
     assert!((goodput[2] - expected).abs() < 1e-12 && goodput[2] > 1.0, "{goodput:?}");
     assert!(flows(&tables, "completion_s")[0] < 1.0);

@@ -1,9 +1,8 @@
-//! The memory that the connections of a host share.
+//! Memory shared by the connections of a host.
 
 use crate::{flows, run};
 
-/// What each of three flows got, of which two begin at the same host: in bits a second, over a path of
-/// 200 ms.
+/// The goodput of three flows, of which two begin at the same host, over a path of 200 ms.
 fn rates(mem: &str) -> Vec<f64> {
     let tables = run(&format!(
         r#"
@@ -25,7 +24,7 @@ fn rates(mem: &str) -> Vec<f64> {
 
 #[test]
 fn connections_of_a_host_share_what_it_may_hold() {
-    // 200 kB in 200 ms: 8 Mbit/s for both together, and half of it each, but for the slow start.
+    // 200 kB in 200 ms: 8 Mbit/s for both together and half of that each, apart from slow start.
     let rates = rates("{ low = \"100 kB\", pressure = \"150 kB\", high = \"200 kB\" }");
     let both = rates[0] + rates[1];
     assert!(both > 0.85 * 8.0 && both < 8.0, "{rates:?}");

@@ -1,4 +1,4 @@
-//! The table of packets: where they are and when, and what it costs the results, which is nothing.
+//! The table of packets: points and times, and that recording does not change results.
 
 use crate::run;
 use tcplab_tables::Tables;
@@ -23,7 +23,7 @@ fn rows(tables: &Tables) -> Vec<Row> {
         .collect()
 }
 
-/// A flow of some bytes over 12 Mbit/s and 10 ms each way, which loses packets and has a short queue.
+/// A flow of some bytes over 12 Mbit/s and 10 ms each way, with packet loss and a short queue.
 fn over(queue: &str, size: &str, packets: &str) -> Tables {
     run(&format!(
         r#"
@@ -45,13 +45,13 @@ fn packets_are_seen_where_they_are() {
     assert!(rows.iter().all(|row| row.1 == "a>b"));
     let at = |point: &str| rows.iter().filter(|row| row.2 == point).collect::<Vec<_>>();
     let [entered, left, arrived, dropped] = ["enter", "leave", "arrive", "drop"].map(at);
-    // What waits leaves later; one packet with data is lost when it has left.
+    // Every packet that enters also leaves; one data packet is lost after that.
     assert_eq!(entered.len(), left.len());
     assert_eq!((arrived.len(), dropped.len()), (left.len() - 1, 1));
     assert_eq!((entered[0].0, &*entered[0].3, entered[0].5), (0.0, "SYN", 0));
     let drops = (tables.drops.numbers("time_s").unwrap(), tables.drops.len());
     assert_eq!((drops.0[0], drops.1), (Some(dropped[0].0), 1));
-    // Each packet that arrives has been transmitted, 12 bits in a microsecond, and was 10 ms on the way.
+    // Each packet that arrives takes its transmission time, 12 bits in a microsecond, and 10 ms.
     let mut left = left;
     left.retain(|row| row.0.to_bits() != dropped[0].0.to_bits());
     for (left, arrived) in left.iter().zip(&arrived) {
@@ -60,7 +60,7 @@ fn packets_are_seen_where_they_are() {
         // Arrivals are at whole nanoseconds.
         assert!((arrived.0 - left.0 - takes).abs() < 1.1e-9, "{left:?} {arrived:?}");
     }
-    // The stream: from behind the SYN every byte arrives, 10,000 and the FIN.
+    // The stream: every byte after the SYN arrives, 10,000 and the FIN.
     let first = arrived[0].4.wrapping_add(1);
     let mut data: Vec<_> = arrived
         .iter()
@@ -99,7 +99,7 @@ fn to_look_changes_nothing_and_what_is_seen_is_in_order() {
             (over(queue, "12 MB", "[]"), over(queue, "12 MB", r#"["a>b", "b>a"]"#));
         assert!(blind.packets.is_empty());
         let seen = rows(&seeing);
-        // More than is kept at once: most of it was written down while the run went on.
+        // More than the watcher holds at once: most of it was written during the run.
         assert!(seen.len() > 30_000, "{}", seen.len());
         assert!(seen.is_sorted_by(|a, b| a.0 <= b.0));
         let (links, same) = (blind.links.part(0), seeing.links.part(0));

@@ -1,9 +1,9 @@
-//! How large packets may be on a path whose middle takes smaller ones than its ends.
+//! Path MTU discovery on a path with a smaller MTU in the middle than at its ends.
 
 use crate::{flows, run};
 use tcplab_tables::Tables;
 
-/// Two transfers, one after the other, over such a path.
+/// Two consecutive transfers over such a path.
 fn transfers(size: &str, link: &str, stack: &str) -> Tables {
     run(&format!(
         r#"
@@ -27,10 +27,11 @@ fn discovery_takes_the_way_to_the_router_and_back_once() {
     let known = flows(&transfers("1 kB", "", "path_mtu = \"known\""), "completion_s");
     let tables = transfers("1 kB", "", "");
     let found = flows(&tables, "completion_s");
-    // 1052 bytes come to the router and a notice of 576 bytes back, at 0.08 us a byte and 5 ms.
+    // 1052 bytes come to the router and an ICMP message of 576 bytes returns, at 0.08 us a byte and
+    // 5 ms.
     let more = 2.0 * 0.005 + f64::from(1_052 + 576) * 0.08e-6;
     assert!((found[0] - known[0] - more).abs() < 1e-9, "{found:?} {known:?}");
-    // The host has learned.
+    // The host has learned the path MTU.
     assert!((found[1] - known[1]).abs() < 1e-9, "{found:?} {known:?}");
     let reasons = tables.drops.texts("reason").unwrap();
     assert_eq!(reasons, [Some("PKT_TOO_BIG")]);
@@ -51,7 +52,7 @@ fn a_black_hole_takes_all_but_for_those_who_probe() {
 
 #[test]
 fn a_path_of_one_size_has_nothing_to_discover() {
-    // Ethernet all the way: 1448 bytes of data from the first segment on, whatever is said of it.
+    // Ethernet all the way: 1448 bytes of data from the first segment on, whatever the setting.
     let times = |stack: &str| {
         let tables = run(&format!(
             r#"

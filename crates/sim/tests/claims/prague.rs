@@ -1,4 +1,4 @@
-//! Two flows of Prague: a full link, a short queue, and rates that do not follow round trips
+//! Two Prague flows: a full link, a short queue, and rates independent of round trips
 //! (draft-briscoe-iccrg-prague-congestion-control).
 
 use crate::{flows, mean, run};
@@ -34,8 +34,8 @@ fn over_links([near, far]: [&str; 2], queue: &str, settings: &str, more: &str) -
     ))
 }
 
-/// Round trips of 4 and about 20 ms, through a queue that marks at 20 packets. Measured when short round
-/// trips have begun to count as longer ones.
+/// Round trips of 4 and about 20 ms, through a queue that marks at 20 packets. Measured after the
+/// time at which Prague's RTT independence begins.
 fn two_flows(cc: &str, far: &str) -> Tables {
     let queue = r#"{ kind = "red", limit = "400 packets", min = "20 packets", max = "20 packets", weight = 1.0, ecn = true }"#;
     let settings = format!(
@@ -49,13 +49,13 @@ fn two_flows(cc: &str, far: &str) -> Tables {
     over_links(["1 ms", far], queue, &settings, "")
 }
 
-/// The near flow's rate by the far one's.
+/// The near flow's rate divided by the far one's.
 fn ratio(tables: &Tables) -> f64 {
     let goodput = flows(tables, "goodput_mbit_s");
     goodput[0] / goodput[1]
 }
 
-/// Two flows of Prague with round trips of 5 and 25 ms and what the queue adds.
+/// Two Prague flows with round trips of 5 and 25 ms plus the queueing delay.
 fn beside(queue: &str, more: &str) -> Tables {
     let settings = r#"
         duration = "120 s"
@@ -71,8 +71,8 @@ fn with_marks_at_random_rates_do_not_follow_round_trips_below_the_virtual_one() 
     // The draft, §2.4.4: with the same probability p, rates go as 1 / (p max(rtt, 25 ms)), from 500
     // round trips after slow start on, here 13 s. Marks are drawn at random by the coupling of
     // DualPI2 beside a classic flow, and by PIE. The L4S queue adds nothing to 25 ms, and PIE 3 ms
-    // to both: 28 to 25. Each has 2.7 marks in 25 ms, 10,800 in 100 s, and the packets that were
-    // drawn for: with a standard deviation of 1 % each, 1.4 % of their ratio. Five are 7 %.
+    // to both: 28 to 25. Each flow has 2.7 marks in 25 ms, 10,800 in 100 s. With a standard
+    // deviation of 1 % each, that of the ratio is 1.4 %; the bound is five of them, 7 %.
     let cubic = r#"
         [[flows]]
         from = "far"
@@ -87,7 +87,7 @@ fn with_marks_at_random_rates_do_not_follow_round_trips_below_the_virtual_one() 
     }
 }
 
-/// The shares of marked packets in the samples.
+/// The shares of marked packets (alpha) in the samples.
 fn alphas(tables: &Tables) -> Vec<f64> {
     let mut alphas = Vec::new();
     for part in tables.samples.parts() {
@@ -100,11 +100,11 @@ fn alphas(tables: &Tables) -> Vec<f64> {
 
 #[test]
 fn with_marks_at_a_threshold_rates_follow_the_shares_of_marked_packets() {
-    // In a step, flows have their own share of each run of marks, by the phases of their packets: a
-    // delay that is 0.4 ms longer turns a ratio of rates of 2 into one of 0.8. Each flow cuts its
-    // rate by alpha / 2 once a run, and all grow alike in between, by a segment per 25 ms each 25
-    // ms. So the rate times alpha is the same, whatever the round trip and the phases. Of eight
-    // runs one may be too short for both to have a mark.
+    // At a step threshold, each flow has its own share of every run of marks, by the phase of its
+    // packets: a delay that is 0.4 ms longer turns a ratio of rates of 2 into one of 0.8. Each flow
+    // cuts its rate by alpha / 2 once a run, and all grow alike in between, by a segment per 25 ms
+    // each 25 ms. The product of rate and alpha is therefore the same, whatever the round trip and
+    // the phase. One run of marks in eight may be too short for both flows to have a mark.
     for far in ["8.2 ms", "8.6 ms", "9 ms"] {
         let tables = two_flows("prague", far);
         let names = tables.samples.texts("flow").unwrap();
@@ -119,7 +119,7 @@ fn with_marks_at_a_threshold_rates_follow_the_shares_of_marked_packets() {
         let ratio = ratio(&tables) * of(flows[0].unwrap()) / of(flows[1].unwrap());
         assert!((1.0 / 1.125..1.125).contains(&ratio), "{far}: {ratio}");
     }
-    // DCTCP's windows grow by one segment a round trip: its rates follow round trips.
+    // DCTCP's windows grow by one segment a round trip: its rates depend on round trips.
     let dctcp = ratio(&two_flows("dctcp", "9 ms"));
     assert!(dctcp > 2.5, "{dctcp}");
 }
@@ -137,8 +137,8 @@ fn the_queue_is_short_and_the_link_full() {
     let used = tables.links.numbers("utilisation").unwrap();
     let used: Vec<f64> = rows.iter().map(|&row| used[row].unwrap()).collect();
     assert!(mean(&used) > 0.999);
-    // Cuts are a few percent of a window, and bursts are paced: the queue stays about its threshold, and
-    // far below what a classic flow needs, the 37 packets of 100 Mbit/s and 4.4 ms.
+    // Cuts are a few percent of a window, and bursts are paced. The queue stays about its
+    // threshold, far below the 37 packets of 100 Mbit/s and 4.4 ms that a classic flow needs.
     let long = queue.iter().filter(|&&length| length > 25.0).count();
     assert!(mean(&queue) < 21.0 && long * 100 < queue.len(), "{}", mean(&queue));
     assert!(flows(&tables, "retransmitted_segments").iter().all(|&resent| resent < 0.5));

@@ -3,7 +3,7 @@
 use crate::{assert_within, flows, mean, run, utilisation};
 use tcplab_tables::Tables;
 
-/// Bulk flows over a queue for a minute. `others`: more flows.
+/// Bulk flows through a queue for a minute. `others`: more flows.
 fn through(queue: &str, rate_mbit_s: u32, count: u32, others: &str) -> Tables {
     run(&format!(
         r#"
@@ -48,8 +48,8 @@ fn mean_queue_ms(tables: &Tables, rate_mbit_s: u32) -> f64 {
     mean(&rows.collect::<Vec<_>>()) * 8.0 / f64::from(rate_mbit_s) / 1e3
 }
 
-/// How long the packets of the voice stream waited, 99 of 100: their delay less that of the path, which is
-/// 20 ms of the bottleneck, 2 ms of other links, and their transmission.
+/// The 99th percentile of the waits of the voice stream's packets: their delay less that of the
+/// path, which is 20 ms of the bottleneck, 2 ms of other links, and their transmission times.
 fn voice_p99_ms(tables: &Tables) -> f64 {
     let delays = flows(tables, "delay_p99_ms");
     let least = flows(tables, "delay_min_ms");
@@ -59,9 +59,9 @@ fn voice_p99_ms(tables: &Tables) -> f64 {
 
 #[test]
 fn codel_holds_its_five_milliseconds_under_one_flow_and_ten() {
-    // RFC 8289 §4.2: the standing queue is about the target of 5 ms; with ten flows their bursts keep it
-    // somewhat above that, because the drop rate climbs slowly. One NewReno flow that halves its window
-    // over a queue far below the BDP has three quarters of the link at the least.
+    // RFC 8289 §4.2: the standing queue is about the target of 5 ms. With ten flows it is somewhat
+    // above, because the drop rate rises slowly. One NewReno flow that halves its window with a
+    // queue far below the BDP uses at least three quarters of the link.
     for (count, least, most, used) in [(1, 1.0, 7.0, 0.75), (10, 3.0, 15.0, 0.9)] {
         let tables = through("\"codel\"", 20, count, "");
         let queue = mean_queue_ms(&tables, 20);
@@ -81,8 +81,8 @@ fn pie_holds_its_fifteen_milliseconds_under_ten_flows() {
 
 #[test]
 fn fair_queues_keep_a_voice_stream_short_beside_ten_bulk_flows() {
-    // A packet of the stream waits for the one in transmission, and in a fair queue for as much as the
-    // quantum of each new flow at the most: 1.2 ms and less at 10 Mbit/s, so 10 ms is far.
+    // A packet of the stream waits for the one in transmission, and in a fair queue for at most the
+    // quantum of each new flow: 1.2 ms and less at 10 Mbit/s, so 10 ms is a wide bound.
     for (queue, rates) in [
         ("fq-codel", [10, 50, 100].as_slice()),
         ("cake", &[10, 50, 100]),
@@ -96,14 +96,15 @@ fn fair_queues_keep_a_voice_stream_short_beside_ten_bulk_flows() {
             assert!(utilisation(&tables, "left>right", 10.0) > 0.9, "{queue}");
         }
     }
-    // Behind one queue for all it waits as long as they do.
+    // Behind one shared queue the stream waits as long as the bulk flows.
     assert!(voice_p99_ms(&through("\"200 packets\"", 10, 10, VOICE)) > 50.0);
 }
 
 #[test]
 fn fair_queues_give_flows_of_other_round_trips_the_same() {
-    // RFC 8290 §1: flows get equal shares whatever their control, here NewReno beside CUBIC at two
-    // round-trip times. Drop-tail would give the shorter one most of it.
+    // RFC 8290 §1: flows get equal shares whatever their congestion control, here NewReno beside
+    // CUBIC at two round-trip times. Drop-tail would give the flow with the shorter one most of the
+    // link.
     for queue in ["fq-codel", "fq-pie", "fq"] {
         let tables = run(&format!(
             r#"
@@ -132,7 +133,7 @@ fn fair_queues_give_flows_of_other_round_trips_the_same() {
     }
 }
 
-/// Four flows of one host and one of another over CAKE: the goodputs, in Mbit/s.
+/// Four flows of one host and one of another over CAKE. Returns the goodputs in Mbit/s.
 fn four_and_one(isolation: &str) -> [f64; 2] {
     let tables = run(&format!(
         r#"
@@ -159,9 +160,9 @@ fn four_and_one(isolation: &str) -> [f64; 2] {
 
 #[test]
 fn cake_shares_a_link_among_hosts_before_it_shares_it_among_flows() {
-    // Høiland-Jørgensen, Täht and Morton 2018, section 3.2: each host has the same, however many flows it
-    // has; without isolation of hosts, each flow has the same. That holds of hosts that always have a packet
-    // waiting: the path is so short that one flow fills half of the link under COBALT.
+    // Høiland-Jørgensen, Täht and Morton 2018, section 3.2: each host gets the same, however many
+    // flows it has; without host isolation, each flow gets the same. This holds for backlogged
+    // hosts: the path is so short that one flow fills half of the link under COBALT.
     for (isolation, share) in
         [("triple-isolate", 1.0), ("dual-srchost", 1.0), ("dual-dsthost", 1.0), ("flows", 4.0)]
     {
@@ -172,10 +173,10 @@ fn cake_shares_a_link_among_hosts_before_it_shares_it_among_flows() {
 
 #[test]
 fn cake_lets_out_its_rate_with_all_that_packets_take_on_the_line() {
-    // A full packet of 1500 bytes and 18 of overhead takes 32 cells of 53 bytes: 1696 bytes. So at 8 Mbit/s
-    // 8 * 1500 / 1696 Mbit/s of packets leave, of 20.
+    // A full packet of 1500 bytes and 18 of overhead takes 32 cells of 53 bytes: 1696 bytes. At 8
+    // Mbit/s the shaper passes 8 * 1500 / 1696 Mbit/s of packets, of 20.
     let queue = "{ kind = \"cake\", rate = \"8 Mbit/s\", overhead = 18, framing = \"atm\" }";
-    // Datagrams of 1500 bytes come at 12 Mbit/s whatever is dropped.
+    // Datagrams of 1500 bytes come at 12 Mbit/s, regardless of drops.
     let datagrams = r#"
         [[flows]]
         from = "left1"
@@ -189,10 +190,10 @@ fn cake_lets_out_its_rate_with_all_that_packets_take_on_the_line() {
 
 #[test]
 fn cake_filters_acks_where_they_keep_a_slow_way_back_busy() {
-    // Section 4.4 of the same: an ACK of 52 bytes for two packets of 1500 needs 1/58 of the rate, which a way
-    // back of 1/100 has not, and ACKs do not come slower for being dropped: they wait. Filtered, an ACK
-    // waits for the few that have something else to say, 2.1 ms each. The path has 44 ms, and COBALT holds
-    // the data to 5 ms more.
+    // Section 4.4 of the same paper: an ACK of 52 bytes for two packets of 1500 needs 1/58 of the
+    // rate. The return link has 1/100, and drops do not slow ACKs down, so they queue. With the
+    // filter an ACK waits only for the few that carry other information, 2.1 ms each. The path has
+    // 44 ms, and COBALT adds up to 5 ms to the data.
     let rtt = |filter| {
         let back = format!("{{ kind = \"cake\", ack_filter = \"{filter}\" }}");
         let back = format!("back = {{ rate = \"200 kbit/s\", queue = {back} }}");
@@ -205,8 +206,9 @@ fn cake_filters_acks_where_they_keep_a_slow_way_back_busy() {
 
 #[test]
 fn what_a_shaper_holds_back_waits_for_the_next_opportunity_of_a_trace() {
-    // 27 opportunities every 2 ms, and a shaper that lets a packet of 1500 bytes go every 1.2 ms: those in
-    // between are gone when it does, so packets come to the second link at multiples of 2 ms and its delay.
+    // 27 opportunities every 2 ms, and a shaper that releases a packet of 1500 bytes every 1.2 ms.
+    // Opportunities in between are wasted, so packets come to the second link at multiples of 2 ms
+    // plus its delay.
     for shaper in [
         "{ kind = \"cake\", rate = \"10 Mbit/s\" }",
         "{ kind = \"tbf\", rate = \"10 Mbit/s\", burst = \"1500 B\", limit = \"100 packets\" }",
@@ -236,7 +238,7 @@ fn what_a_shaper_holds_back_waits_for_the_next_opportunity_of_a_trace() {
         let mut micros: Vec<u64> =
             entered.map(|row| (times[row].unwrap() * 1e6).round() as u64).collect();
         micros.dedup();
-        // One packet at least waits for each of those from 2 to 58 ms.
+        // At least one packet waits for each opportunity from 2 to 58 ms.
         assert_eq!(
             micros,
             (1..30).map(|round| 2000 * round + 1000).collect::<Vec<_>>(),
@@ -245,7 +247,7 @@ fn what_a_shaper_holds_back_waits_for_the_next_opportunity_of_a_trace() {
     }
 }
 
-/// Bytes of the longest queue of a run.
+/// The longest queue of a run in bytes.
 fn longest_queue(tables: &Tables) -> i64 {
     let most = tables.links.integers("queue_max_bytes").unwrap();
     most.iter().map(|most| most.unwrap()).max().unwrap()
@@ -258,7 +260,7 @@ fn a_token_bucket_lets_out_its_rate_and_no_more() {
     // 5 of 20 Mbit/s.
     let share = utilisation(&tables, "left>right", 10.0);
     assert!((0.24..0.2502).contains(&share), "{share}");
-    // The queue is 50 ms of the bucket's rate at the most: 31,250 bytes.
+    // The queue is at most 50 ms of the bucket's rate: 31,250 bytes.
     let most = longest_queue(&tables);
     assert!((29_750..=31_250).contains(&most), "{most}");
 }

@@ -1,13 +1,14 @@
-//! Packets that arrive in the same nanosecond, as jitter makes them do.
+//! Packets that arrive in the same nanosecond, as jitter makes them.
 
 use crate::run;
 use std::collections::BTreeMap;
 
-/// 66 bytes at 10 Gbit/s take 52.8 ns: ACKs that come no further from each other left together.
+/// 66 bytes at 10 Gbit/s take 52.8 ns: ACKs no further apart than this left together.
 const TOGETHER: f64 = 54e-9;
 
-/// How many segments of 1448 bytes were acknowledged in a second, and how often so many ACKs left their
-/// receiver in the same nanosecond. Its buffer limits the flow. Data comes with jitter, ACKs do not.
+/// The number of segments of 1448 bytes acknowledged in a second, and a histogram of how many ACKs
+/// left the receiver in the same nanosecond. The receive buffer limits the flow. Data has jitter,
+/// ACKs do not.
 fn acks(profile: &str, seed: u64) -> (i64, BTreeMap<usize, usize>) {
     let tables = run(&format!(
         r#"
@@ -41,14 +42,14 @@ fn acks(profile: &str, seed: u64) -> (i64, BTreeMap<usize, usize>) {
 
 #[test]
 fn a_reader_acknowledges_together_what_arrived_in_the_same_nanosecond() {
-    // While the window is as large as the buffer, a kernel acknowledges nothing as it receives it: until
-    // the reader has made room, the window would be a smaller one (__tcp_ack_snd_check). The reader runs
-    // when the softirq that receives all packets of that moment is over, and sends one ACK
+    // While the window is as large as the buffer, a kernel does not acknowledge data on receipt:
+    // the window would be smaller until the reader has freed space (__tcp_ack_snd_check). The
+    // reader runs after the softirq that receives all packets of that moment, and sends one ACK
     // (tcp_cleanup_rbuf).
     for seed in 1..=3 {
         let (segments, counts) = acks("linux-6.12", seed);
         assert!(counts.keys().eq([&1]), "{counts:?}");
-        // Of three segments and more, as the reader does not wait for what comes later.
+        // An ACK covers three or more segments, as the reader does not wait for later ones.
         assert!(counts[&1] > 500 && segments > 3 * counts[&1] as i64, "{segments} {counts:?}");
     }
 }

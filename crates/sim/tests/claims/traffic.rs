@@ -1,4 +1,4 @@
-//! What applications do, and what is recorded of it.
+//! Behaviour of applications, and its records.
 
 use crate::{acked_per_second, flows, run, run_all};
 
@@ -22,7 +22,7 @@ fn a_sized_transfer_completes_and_closes() {
     ));
     assert_eq!(flows(&tables, "bytes"), [1_000_000.0]);
     assert_eq!(tables.flows.texts("outcome").unwrap(), [Some("completed")]);
-    // 1 MB at 10 Mbit/s with 52 bytes of headers in 1500: 0.83 s, and slow start before.
+    // 1 MB at 10 Mbit/s with 52 bytes of headers in 1500 takes 0.83 s, after slow start.
     let time = flows(&tables, "completion_s")[0];
     assert!(0.829 < time && time < 1.1, "{time}");
     // Samples end when the connection has closed.
@@ -30,7 +30,8 @@ fn a_sized_transfer_completes_and_closes() {
     assert!(last.unwrap() < 1.5);
 }
 
-/// The outcome of a transfer of 1 MB, and when what was lost of it left: at the earliest `from` seconds.
+/// The outcome of a transfer of 1 MB, and the departure times of lost packets from `from` seconds
+/// on.
 fn lost_after(from: f64, link: &str, stack: &str) -> (String, Vec<f64>) {
     let tables = run(&format!(
         r#"
@@ -54,11 +55,11 @@ fn lost_after(from: f64, link: &str, stack: &str) -> (String, Vec<f64>) {
 
 #[test]
 fn a_connection_into_a_black_hole_ends_after_the_user_timeout() {
-    // RFC 6298: the SYN leaves at 0, 1 and 3 s, and would again at 7 s.
+    // RFC 6298: the SYN leaves at 0, 1 and 3 s; the next would be at 7 s.
     let (outcome, times) = lost_after(0.0, "\"100 %\"", "stack.user_timeout = \"5 s\"");
     assert_eq!(outcome, "timed out");
     assert_eq!(times, [0.0, 1.0, 3.0]);
-    // Without it, the SYN is still repeated after 60 s.
+    // Without the timeout, the SYN is still retransmitted up to 60 s.
     let (outcome, times) = lost_after(0.0, "\"100 %\"", "");
     assert_eq!(outcome, "unfinished");
     assert_eq!(times, [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]);
@@ -97,7 +98,7 @@ fn without_sack_single_losses_are_repaired_without_the_timer() {
             traffic = {{ kind = "bulk", size = "1 MB" }}
             "#
         ));
-        // RFC 6582: three duplicate ACKs find a loss, a partial ACK the next.
+        // RFC 6582: three duplicate ACKs detect a loss, and partial ACKs the following ones.
         assert_eq!(flows(&tables, "timeouts"), [0.0], "{options}");
         assert_eq!(flows(&tables, "retransmitted_segments"), [4.0], "{options}");
     }
@@ -117,19 +118,20 @@ fn a_handshake_that_lost_packets_gives_no_rtt_and_is_no_data_sent_again() {
         "#);
     let sent = flows(&tables, "sent_segments");
     let again = flows(&tables, "retransmitted_segments");
-    // 5 kB are 4 segments of 1448 bytes: what was sent beyond them was sent again.
+    // 5 kB are 4 segments of 1448 bytes: all further segments were retransmissions.
     for (flow, complete) in flows(&tables, "completion_s").iter().enumerate() {
         assert!(complete.is_nan() || (sent[flow] - again[flow] - 4.0).abs() < 0.5, "flow {flow}");
     }
     let least = flows(&tables, "rtt_min_ms");
-    // 10 ms there and 10 ms back. Some flows have no sample: all of their data was sent twice.
+    // 10 ms each way. Some flows have no sample: all of their data was retransmitted.
     assert!(least.iter().all(|rtt| rtt.is_nan() || *rtt > 20.0), "{least:?}");
     assert!(least.iter().any(|rtt| rtt.is_nan()) && least.iter().any(|rtt| *rtt > 20.0));
 }
 
 #[test]
 fn data_into_a_black_hole_ends_after_the_user_timeout() {
-    // What is in flight is lost, and then four repetitions: after an RTO of 1 s, and twice that each.
+    // All data in flight is lost, and then four retransmissions: after an RTO of 1 s, doubled each
+    // time.
     let lost: Vec<_> = (20..100).collect();
     let link = format!("{{ kind = \"listed\", packets = {lost:?} }}");
     let (outcome, times) = lost_after(1.0, &link, "stack.user_timeout = \"10 s\"");
@@ -167,15 +169,16 @@ fn keepalives_go_out_while_nothing_is_sent() {
         count(30.0) - count(5.0)
     };
     assert_eq!(sent(""), 0);
-    // The last data is acknowledged at about 1 s, and each answer puts the next probe off by 5 s: both
-    // ends probe five times, at about 6, 11, 16, 21 and 26 s, and answer as often.
+    // The last data is acknowledged at about 1 s, and each response postpones the next probe by 5
+    // s. Both ends probe five times, at about 6, 11, 16, 21 and 26 s, and respond as often.
     assert_eq!(sent("[stack]\nkeepalive = { idle = \"5 s\", interval = \"2 s\" }"), 10);
 }
 
 #[test]
 fn with_a_cookie_a_short_transfer_takes_one_way_instead_of_three() {
-    // RFC 7413. The first of three gets the cookie: a SYN of 64 bytes, an answer of 72, 1000 bytes of data
-    // with 52 of headers. The others have all in a SYN with 72 bytes of headers. 0.8 us a byte.
+    // RFC 7413. The first of three gets the cookie: a SYN of 64 bytes, a SYN-ACK of 72, 1000 bytes
+    // of data with 52 of headers. The others send everything in a SYN with 72 bytes of headers. 0.8
+    // us a byte.
     let one = |start: u64, from: &str, to: &str| {
         format!(
             r#"[[flows]]
@@ -196,9 +199,9 @@ fn with_a_cookie_a_short_transfer_takes_one_way_instead_of_three() {
     let close = |found: Vec<f64>, expected: [f64; 4]| {
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?}");
     };
-    // What a knows of b, b does not know of a.
+    // The cookie that a has for b does not serve b for a.
     close(flows_of("[stack]\nfast_open = true"), [asks, knows, asks, knows]);
-    // A server without it: the client asks each time, for nothing.
+    // A server without Fast Open: the client requests a cookie each time, in vain.
     let nothing = 3.0 * 0.010 + f64::from(64 + 60 + 1052) * 0.8e-6;
     let usual = 3.0 * 0.010 + f64::from(60 + 60 + 1052) * 0.8e-6;
     close(flows_of("[hosts.a.stack]\nfast_open = true"), [nothing, nothing, usual, nothing]);
@@ -216,7 +219,7 @@ fn an_application_sends_when_it_is_on() {
     ));
     let full = 10e6 / 8.0 * 1448.0 / 1500.0;
     assert!(acked_per_second(&tables, 2.0, 5.0) > 0.98 * full);
-    // What was written before the end drains within a second.
+    // Data written before the end of the period drains within a second.
     assert!(acked_per_second(&tables, 6.0, 10.0).abs() < 1.0);
     assert!(acked_per_second(&tables, 12.0, 15.0) > 0.95 * full);
     assert!(acked_per_second(&tables, 16.0, 30.0).abs() < 1.0);
@@ -273,8 +276,8 @@ fn a_full_queue_delays_by_its_packets() {
         from = "a"
         to = "b"
     "#);
-    // The last packet with room waits for 49 and the rest of the one in transmission, then takes its
-    // own 1.2 ms; its ACK may wait for one packet more, and takes 0.04 ms itself.
+    // The last packet that fits waits for 49 and the rest of the one in transmission, then takes
+    // its own 1.2 ms. Its ACK may wait for one more packet, and takes 0.04 ms itself.
     let longest = flows(&tables, "rtt_max_ms")[0];
     assert!((40.04 + 50.0 * 1.2..40.05 + 52.0 * 1.2).contains(&longest), "{longest}");
     let queue = tables.links.integers("queue_packets").unwrap();
@@ -320,7 +323,7 @@ fn every_ack_is_a_sample_if_asked() {
         to = "b"
         traffic = { kind = "bulk", size = "144800 B" }
     "#);
-    // One for each of 100 segments, and one for the peer's FIN: it follows the last ACK, when the
+    // One for each of 100 segments, and one for the peer's FIN, which follows the last ACK once the
     // application has read to the end and closes. Linux gives 101 as well.
     assert_eq!(tables.samples.len(), 101);
     let cwnd = tables.samples.integers("cwnd_segments").unwrap();

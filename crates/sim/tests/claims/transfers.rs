@@ -1,4 +1,4 @@
-//! Requests, pages and transfers that arrive: their times by arithmetic, their loads by what was drawn.
+//! Requests, pages and transfers that arrive: times by arithmetic, loads by the sizes drawn.
 
 use crate::{assert_within, flows, run};
 use tcplab_tables::Tables;
@@ -6,7 +6,7 @@ use tcplab_tables::Tables;
 const LINK: &str =
     r#"network.links = [{ between = ["a", "b"], rate = "10 Mbit/s", delay = "10 ms" }]"#;
 
-/// What a packet of so many bytes takes over that link, in milliseconds.
+/// The time of a packet of so many bytes over the link, in milliseconds.
 fn way_ms(bytes: u32) -> f64 {
     10.0 + sending_ms(bytes)
 }
@@ -15,7 +15,7 @@ fn sending_ms(bytes: u32) -> f64 {
     f64::from(bytes) * 0.8e-3
 }
 
-/// A SYN and its answer have 60 bytes. An ACK, or a segment without its data, has 52.
+/// A SYN and a SYN-ACK have 60 bytes. An ACK, or a segment without its data, has 52.
 fn opening_ms() -> f64 {
     2.0 * way_ms(60)
 }
@@ -51,7 +51,7 @@ fn a_request_takes_a_round_trip_and_what_its_packets_take() {
         "#
     ));
     let times: Vec<_> = transfers(&tables, "completion_s").iter().map(|s| s * 1e3).collect();
-    // The ACK of the handshake goes with the first question.
+    // The ACK of the handshake is sent with the first request.
     let exchange = way_ms(HEADERS + 400) + 30.0 + way_ms(HEADERS + 1000);
     let first = opening_ms() + exchange;
     for (time, expected) in times.iter().zip([first, exchange, exchange, exchange, exchange]) {
@@ -67,7 +67,7 @@ fn a_request_takes_a_round_trip_and_what_its_packets_take() {
 
 #[test]
 fn a_page_takes_as_many_rounds_as_its_connections_need() {
-    // Twelve objects of a segment each. Over k connections, up to k packets leave at once.
+    // Twelve objects of one segment each. Over k connections, up to k packets leave at once.
     for connections in [1_u32, 2, 3, 6] {
         let tables = run(&format!(
             r#"
@@ -87,8 +87,9 @@ fn a_page_takes_as_many_rounds_as_its_connections_need() {
         let last = transfers(&tables, "end_s").into_iter().fold(0.0, f64::max) * 1e3;
         let exchange = way_ms(HEADERS + 400) + way_ms(HEADERS + 1000);
         let lower = opening_ms() + f64::from(12 / connections) * exchange;
-        // At most each packet of the last connection waits behind one of each other connection, once: after
-        // that they are so far apart. The ACK of an answer may be ahead of the next question.
+        // Each packet of the last connection waits at most once behind a packet of each other
+        // connection, which are then far enough apart. The ACK of a response may precede the next
+        // request.
         let ahead = sending_ms(60 + HEADERS + 452 + 1052);
         let upper = lower + f64::from(connections) * ahead + 12.0 * sending_ms(HEADERS);
         assert!((lower..upper).contains(&last), "{connections}: {last} in {lower}..{upper}");
@@ -108,13 +109,13 @@ fn a_closed_loop_runs_at_its_users_over_their_cycle() {
             traffic = {{ kind = "arrivals", users = {users}, think = "100 ms", sizes = "1 kB" }}
             "#
         ));
-        // The ACK of the handshake goes with the data.
+        // The ACK of the handshake is sent with the data.
         let time_ms = opening_ms() + way_ms(HEADERS + 1000);
         let cycle_ms = 100.0 + time_ms;
         let starts = transfers(&tables, "start_s");
         let expected = (60e3 / cycle_ms).ceil() * f64::from(users);
         assert!((starts.len() as f64 - expected).abs() <= f64::from(users - 1), "{}", starts.len());
-        // Of each user, once their packets are out of each other's way.
+        // For each user, once their packets no longer wait for each other.
         let each = starts[users as usize..].windows(users as usize + 1);
         for turns in each {
             let cycle = (turns[users as usize] - turns[0]) * 1e3;
@@ -123,8 +124,8 @@ fn a_closed_loop_runs_at_its_users_over_their_cycle() {
     }
 }
 
-/// The load of transfers that were drawn over so many seconds, and half of the interval in which it is with
-/// 99.7 %: of a sum of as many sizes as a Poisson process has arrivals.
+/// The load of the transfers drawn over so many seconds, and half of its 99.7 % interval: for a sum
+/// of as many sizes as a Poisson process has arrivals.
 fn drawn_load(tables: &Tables, seconds: f64) -> (f64, f64) {
     let bytes: Vec<f64> = transfers(tables, "bytes");
     // 1448 of 1500 bytes are data.
@@ -155,7 +156,8 @@ fn transfers_ask_for_the_load_that_they_are_given() {
             let (drawn, half) = drawn_load(&tables, 41.0);
             assert!((drawn - load).abs() < half, "{sizes}: {drawn} ± {half}, not {load}");
             assert!(half < 0.1 * load, "{sizes}: {drawn} ± {half} is too wide");
-            // And all of it is carried: handshakes and ends add less than 3 % to transfers like these.
+            // All of the load is carried: handshakes and closes add less than 3 % to transfers like
+            // these.
             let names = tables.links.texts("link").unwrap();
             let utilisation = tables.links.numbers("utilisation").unwrap();
             let shares = names.iter().zip(&utilisation).filter(|(name, _)| **name == Some("a>b"));
@@ -167,7 +169,7 @@ fn transfers_ask_for_the_load_that_they_are_given() {
 
 #[test]
 fn a_server_that_never_answers_costs_each_transfer_its_syns() {
-    // RFC 6298: the SYN leaves at 0 and 1 s, and nobody waits longer than 3 s.
+    // RFC 6298: the SYN leaves at 0 and 1 s, and the user timeout is 3 s.
     let tables = run(&format!(
         r#"
         duration = "100 s"

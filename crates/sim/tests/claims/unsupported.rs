@@ -1,4 +1,4 @@
-//! What this backend does not run is refused, with its place.
+//! Features that this backend does not run are rejected, with their place.
 
 use tcplab_sim::backend;
 
@@ -47,7 +47,7 @@ fn a_wrong_value_of_a_parameter() {
 
 #[test]
 fn the_algorithm_of_every_host_is_looked_at() {
-    // Also at the end that only receives, and where a `*` stands for several hosts.
+    // Checked also at the end that only receives, and where a `*` stands for several hosts.
     let message = refusal("", "", "hosts.b.stack.cc = \"qubic\"");
     assert!(message.contains("hosts.b.stack.cc: no congestion control is called"), "{message}");
     let toml = r#"

@@ -3,8 +3,8 @@
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
-use super::full_size::{FullSize, Shape, Size};
-use super::packets::{Early, OVERHEAD};
+use super::rcv_mss::{RcvMss, Shape, Size};
+use super::skb::{Early, OVERHEAD};
 use crate::rtt::EIGHTH;
 use crate::segment::clock;
 use crate::settings::Settings;
@@ -35,7 +35,7 @@ pub(super) struct Autotune {
     /// The window that data has earned so far (`rcv_ssthresh`).
     earned: u64,
     mss: u64,
-    full: FullSize,
+    full: RcvMss,
     /// What the application read in a round trip (`rcvq_space`), since when, and from where.
     read: u64,
     read_since: Time,
@@ -128,7 +128,7 @@ impl Autotune {
             first: 0,
             earned: 0,
             mss: 0,
-            full: FullSize::new(mss, 0),
+            full: RcvMss::new(mss, 0),
             read: 0,
             read_since: Time::ZERO,
             read_from: 1,
@@ -162,7 +162,7 @@ impl Autotune {
         self.clamp = clamp;
         self.first = whole_segments(full.min(clamped), mss).min(first);
         self.earned = self.first.min(clamp);
-        self.full = FullSize::new(mss, self.first);
+        self.full = RcvMss::new(mss, self.first);
         self.read = self.earned.min(10 * mss);
     }
 

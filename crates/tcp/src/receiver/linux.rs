@@ -2,8 +2,8 @@
 //! takes, and the blocks it tells of.
 
 use super::autotune::{Autotune, Kept, Sized, Tuned, Window};
-use super::blocks::Blocks;
-use super::packets::{Early, Packets};
+use super::sack_blocks::SackBlocks;
+use super::skb::{Early, Packets};
 use crate::pages::Pages;
 use crate::settings::Settings;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use tcplab_units::Time;
 #[derive(Clone, Debug)]
 pub(super) struct Linux {
     pub window: Autotune,
-    pub blocks: Blocks,
+    pub blocks: SackBlocks,
     packets: Packets,
     /// The memory in use when the last segment was counted, which is before data behind it moves up.
     memory: u64,
@@ -32,7 +32,7 @@ impl Linux {
     pub fn new(settings: &Settings, mss: u16, largest: u64, pages: Pages) -> Self {
         Self {
             window: Autotune::new(settings, mss.into(), largest),
-            blocks: Blocks::default(),
+            blocks: SackBlocks::default(),
             packets: Packets::new(pages),
             memory: 0,
             offered: 0,

@@ -1,6 +1,7 @@
 //! What an ACK changed of what is under way.
 
 use super::Sent;
+use crate::clock::Clock;
 use crate::segment::clock;
 use tcplab_units::Time;
 
@@ -15,22 +16,27 @@ pub(crate) struct Arrival {
     pub episode_end: u64,
     /// The end of the highest block reported before.
     pub highest: u64,
-    /// Times at which segments left are compared in whole microseconds, as in Linux
-    /// (`tcp_skb_sent_after`).
-    pub in_micros: bool,
+    /// The clock by which departures are compared (`tcp_skb_sent_after`).
+    pub clock: Clock,
 }
 
 impl Arrival {
     /// When a segment left, as it is compared with others.
     #[inline]
     pub fn departure(&self, left_at: Time) -> Time {
-        if self.in_micros { left_at.floor_micros() } else { left_at }
+        self.clock.departure(left_at)
     }
 }
 
 impl Default for Arrival {
     fn default() -> Self {
-        Self { too_late: Time::NEVER, echoed: None, episode_end: 0, highest: 0, in_micros: false }
+        Self {
+            too_late: Time::NEVER,
+            echoed: None,
+            episode_end: 0,
+            highest: 0,
+            clock: Clock::Exact,
+        }
     }
 }
 

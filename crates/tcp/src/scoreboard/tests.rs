@@ -1,4 +1,5 @@
 use super::*;
+use crate::clock::Clock;
 use tcplab_units::Duration;
 
 const MSS: u64 = 1000;
@@ -247,11 +248,11 @@ fn linux_sees_no_order_in_time_within_a_microsecond() {
     // 0.64 us after data with a higher end counts as sent before it, and as lost when that arrives.
     let data = Time::ZERO + Duration::from_nanos(450_303_043);
     let repair = Time::ZERO + Duration::from_nanos(450_303_683);
-    for (in_micros, lost) in [(true, 1), (false, 0)] {
+    for (clock, lost) in [(Clock::Kernel, 1), (Clock::Exact, 0)] {
         let mut board = sent(1);
         board.send(data, 1 + MSS, MSS as u16);
         board.resend(repair, 1);
-        let arrival = Arrival { in_micros, ..Arrival::default() };
+        let arrival = Arrival { clock, ..Arrival::default() };
         let mut progress = Progress { arrival, ..Progress::default() };
         board.sack(1 + MSS..1 + 2 * MSS, &mut progress);
         let departure = |left_at| arrival.departure(left_at);

@@ -20,7 +20,7 @@ fn probing(mtu_probing: MtuProbing) -> Settings {
 fn what_was_too_large_leaves_again_in_smaller_segments() {
     // RFC 1191 §6.4: at once, and without a smaller window.
     for settings in both() {
-        let packet = if settings.flavour == linux().flavour { 2 } else { 5 };
+        let packet = if settings.behaviour == linux().behaviour { 2 } else { 5 };
         let mut peer = Peer::connected(settings, RTT);
         peer.writes(0, 5 * MSS);
         peer.gets(0, data(1..1 + 5 * MSS));

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use tcplab_cc::{CutBase, Flavour, Init, Params, build};
 use tcplab_tcp::{
-    AckCounting, BuildControl, Cookie, Endpoint, FastOpenOption, Flags, Identity, Known, Segment,
-    SeqNumber, Settings, Start, SynOptions, Timestamps, WindowReduction,
+    AckCounting, Behaviour, BuildControl, Cookie, Endpoint, FastOpenOption, Flags, Identity, Known,
+    Segment, SeqNumber, Settings, Start, SynOptions, Timestamps, WindowReduction,
 };
 use tcplab_units::{Duration, Time};
 
@@ -51,7 +51,7 @@ pub fn rfc() -> Settings {
 /// Linux 6.12 as the profile has it, without Nagle and timestamps.
 pub fn linux() -> Settings {
     Settings {
-        flavour: Flavour::Linux,
+        behaviour: Behaviour::LINUX,
         tso: true,
         counting: AckCounting::PerSegment,
         delayed_ack: Some(Duration::from_millis(40)),
@@ -188,9 +188,10 @@ pub struct Peer {
 }
 
 fn newreno(settings: &Settings) -> BuildControl {
-    match settings.flavour {
-        Flavour::Rfc => control("newreno"),
-        Flavour::Linux => linux_control("newreno"),
+    if settings.behaviour == Behaviour::LINUX {
+        linux_control("newreno")
+    } else {
+        control("newreno")
     }
 }
 

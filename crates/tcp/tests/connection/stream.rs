@@ -4,10 +4,9 @@
 use crate::world::*;
 use proptest::prelude::*;
 use std::sync::Arc;
-use tcplab_cc::Flavour;
 use tcplab_tcp::{
-    AckCounting, Capable, Ecn, Endpoint, Feedback, Flags, Identity, Keepalive, LossRecovery,
-    Segment, SeqNumber, Settings, SynOptions, Timestamps, WindowReduction,
+    AckCounting, Behaviour, Capable, Ecn, Endpoint, Feedback, Flags, Identity, Keepalive,
+    LossRecovery, Segment, SeqNumber, Settings, SynOptions, Timestamps, WindowReduction,
 };
 use tcplab_units::Time;
 
@@ -16,7 +15,7 @@ fn any_modern(settings: impl Strategy<Value = Settings>) -> impl Strategy<Value 
     let keepalive = || Keepalive { idle: millis(3_000), interval: millis(1_000), probes: u32::MAX };
     (settings, any::<[bool; 13]>(), any::<bool>()).prop_map(move |(settings, parts, keeps)| {
         Settings {
-            flavour: if parts[0] { Flavour::Linux } else { Flavour::Rfc },
+            behaviour: if parts[0] { Behaviour::LINUX } else { Behaviour::RFC },
             dsack: parts[1],
             rack: parts[2],
             tlp: parts[3],

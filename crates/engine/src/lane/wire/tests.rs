@@ -1,4 +1,4 @@
-//! Rates and delays that change, traces, contention, order and copies: by arithmetic.
+//! Changing rates and delays, traces, contention, order and copies, checked by arithmetic.
 
 use super::*;
 use crate::observer::{Observer, Point, Reason};
@@ -37,7 +37,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A lane of 12 Mbit/s, where 1500 bytes take a millisecond, and 10 ms.
+/// A lane of 12 Mbit/s, where 1500 bytes take a millisecond, with a delay of 10 ms.
 fn network(wire: WireConfig) -> Network<Parcel, Drops> {
     let lane = LaneConfig {
         name: "a>b".into(),
@@ -54,7 +54,7 @@ fn network(wire: WireConfig) -> Network<Parcel, Drops> {
     Network::observed([lane], 1, Drops::default())
 }
 
-/// When which packets arrive, in microseconds. All are sent at once, at these times in
+/// Arrival times with packet numbers, for packets sent at these times. All times are in
 /// microseconds.
 fn arrivals(wire: WireConfig, sent: &[(u64, u32)]) -> Vec<(u64, u32)> {
     let mut network = network(wire);
@@ -85,7 +85,7 @@ fn a_packet_goes_on_at_the_new_rate() {
         (at(10), "12 Mbit/s".parse().unwrap()),
     ];
     let wire = WireConfig { rates, ..WireConfig::default() };
-    // The second has half of it left at 1.5 ms, which then takes 1 ms; the third takes 2 ms.
+    // Half of the second packet is left at 1.5 ms and then takes 1 ms; the third packet takes 2 ms.
     assert_eq!(arrivals(wire, &full(3)), [(11_000, 1), (12_500, 2), (14_500, 3)]);
 }
 
@@ -95,7 +95,7 @@ fn nothing_leaves_while_there_is_no_rate() {
     let rates = vec![(at(1), none), (at(5), "12 Mbit/s".parse().unwrap())];
     let wire = WireConfig { rates: rates.clone(), ..WireConfig::default() };
     assert_eq!(arrivals(wire, &full(2)), [(11_000, 1), (16_000, 2)]);
-    // A packet that comes in between waits as well, and one under way stands still.
+    // A packet that comes in between waits as well, and a packet in transmission pauses.
     let wire = WireConfig { rates, ..WireConfig::default() };
     assert_eq!(arrivals(wire, &[(500, 1500), (3000, 1500)]), [(15_500, 1), (16_500, 2)]);
 }
@@ -107,16 +107,17 @@ fn trace(opportunities: &[(u64, u64)], period_ms: u64) -> WireConfig {
 
 #[test]
 fn packets_leave_at_opportunities_that_come_after_them() {
-    // At 2, 2 and 5 ms, and again at 7, 7 and 10 ms.
+    // Opportunities are at 2, 2 and 5 ms, and again at 7, 7 and 10 ms.
     let wire = trace(&[(2, 2), (5, 1)], 5);
     assert_eq!(
         arrivals(wire, &full(5)),
         [(12_000, 1), (12_000, 2), (15_000, 3), (17_000, 4), (17_000, 5)]
     );
-    // One that comes with an opportunity has missed it, and one that is not used is gone.
+    // A packet that comes in the millisecond of an opportunity has missed it, and an unused
+    // opportunity is lost.
     let wire = trace(&[(2, 2), (5, 1)], 5);
     assert_eq!(arrivals(wire, &[(2000, 1500), (6000, 1500)]), [(15_000, 1), (17_000, 2)]);
-    // So it is after many rounds: 1003 ms are 200 rounds and 3 ms.
+    // The same holds after many rounds: 1003 ms are 200 rounds and 3 ms.
     let wire = trace(&[(2, 2), (5, 1)], 5);
     assert_eq!(arrivals(wire, &[(1_003_000, 1500)]), [(1_015_000, 1)]);
 }
@@ -124,8 +125,9 @@ fn packets_leave_at_opportunities_that_come_after_them() {
 #[test]
 fn small_packets_share_an_opportunity_and_large_ones_take_several() {
     let sent = [(0, 500), (0, 900), (0, 600), (0, 1500), (0, 3200)];
-    // 1400 of the first; 100 of the third go with it and 500 with the next, which leaves 1000 for
-    // the fourth and 500 in the next; that leaves 1000 for the fifth, whose 2200 take two more.
+    // The first opportunity carries 1400 bytes and 100 of the third packet. The next carries the
+    // other 500 and 1000 of the fourth, whose last 500 leave 1000 for the fifth, whose other 2200
+    // bytes take two more.
     let wire = trace(&[(1, 1)], 1);
     assert_eq!(
         arrivals(wire, &sent),
@@ -146,8 +148,9 @@ fn a_trace_delivers_what_it_allows() {
     }
 }
 
-/// A heavy load has an opportunity each 5 ms. A light one has four, and a delay that grows from 10
-/// to 30 ms in a second; packets that come 3 ms after the last has left are one.
+/// Under heavy load there is an opportunity each 5 ms. A train of light load has four, with a delay
+/// that grows from 10 to 30 ms in a second; a packet that comes 3 ms after the last departure
+/// begins a train.
 fn light() -> WireConfig {
     let train = |at, delay, opportunities: &[u64]| Train {
         at: ms(at),
@@ -162,11 +165,11 @@ fn light() -> WireConfig {
 fn a_light_load_follows_a_train_until_that_is_used_up() {
     let sent = [vec![(100_000, 1500); 6], vec![(115_000, 1500), (122_000, 1500)]].concat();
     // The train begins at 100 ms, where the delay is 12 ms. Its opportunities are at 100, 101, 101
-    // and 104 ms, which arrive at 112 to 116 ms. The fifth and the sixth take those of the heavy
-    // load that come then at the other end, at 120 and 125 ms, so the last has left at 113 ms. The
-    // next one comes 2 ms later, too soon for a train, and would be there at 127 ms: it arrives
-    // with the opportunity at 130 ms, and has left at 118 ms. 4 ms later a train begins, of 12.44
-    // ms.
+    // and 104 ms, with arrivals from 112 to 116 ms. The fifth and sixth packets take the heavy-load
+    // opportunities that come next at the far end, at 120 and 125 ms, so the last has left at 113
+    // ms. The next packet comes 2 ms later, too soon for a train, and would arrive at 127 ms: it
+    // arrives with the opportunity at 130 ms, and has left at 118 ms. 4 ms later a train with a
+    // delay of 12.44 ms begins.
     assert_eq!(
         arrivals(light(), &sent),
         [
@@ -180,16 +183,17 @@ fn a_light_load_follows_a_train_until_that_is_used_up() {
             (134_440, 8),
         ]
     );
-    // The recording begins again after a second, with the delay of 10 ms.
+    // The recording repeats after a second, with the delay of 10 ms.
     assert_eq!(arrivals(light(), &[(3_000_000, 1500)]), [(3_010_000, 1)]);
 }
 
 #[test]
 fn opportunities_of_a_train_are_shared_and_pass() {
     let sent = [(0, 500), (0, 900), (0, 600), (2000, 1500), (4000, 1500)];
-    // 1400 of the first opportunity, where 600 have no room: they take that at 1 ms. The other one
-    // at 1 ms has passed at 2 ms, so that the fourth packet takes the last, at 4 ms. The fifth
-    // would be there at 14 ms, and takes the heavy load's opportunity at 15 ms.
+    // The first opportunity has 1400 bytes used and no room for the third packet, which takes the
+    // one at 1 ms. The other opportunity at 1 ms has passed at 2 ms, so the fourth packet takes the
+    // last, at 4 ms. The fifth would arrive at 14 ms, and takes the heavy-load opportunity at 15
+    // ms.
     assert_eq!(
         arrivals(light(), &sent),
         [(10_000, 1), (10_000, 2), (11_000, 3), (14_000, 4), (15_000, 5)]
@@ -199,7 +203,8 @@ fn opportunities_of_a_train_are_shared_and_pass() {
 #[test]
 fn a_train_with_a_shorter_delay_overtakes_no_packet() {
     let sent = [(999_000, 1500), (1_010_000, 1500)];
-    // 29.98 ms at 999 ms, and 10.2 ms at 1010 ms: the second would be there at 1020.2 ms.
+    // The delay is 29.98 ms at 999 ms, and 10.2 ms at 1010 ms: the second would arrive at 1020.2
+    // ms.
     assert_eq!(arrivals(light(), &sent), [(1_028_980, 1), (1_028_980, 2)]);
 }
 
@@ -208,8 +213,8 @@ fn the_channel_is_won_for_so_many_packets() {
     let access = Spread(vec![(ms(3), ms(3))]);
     let contention = Some(Contention { access, aggregate: 2 });
     let wire = WireConfig { contention, ..WireConfig::default() };
-    // 3 ms, two packets, 3 ms, two packets. After a pause it is won again, though one only was
-    // sent.
+    // 3 ms of access, two packets, 3 ms, two packets. After a pause the channel must be won again,
+    // although only one packet was sent since.
     let mut sent = full(5);
     sent.push((30_000, 1500));
     assert_eq!(
@@ -222,7 +227,8 @@ fn the_channel_is_won_for_so_many_packets() {
 fn a_packet_has_the_delay_of_the_time_at_which_it_has_left() {
     let delays = vec![(at(2), ms(5))];
     let wire = WireConfig { delays: delays.clone(), ..WireConfig::default() };
-    // The first leaves at 1 ms, the second at 2 ms, and arrives with the first, not before it.
+    // The first leaves at 1 ms. The second leaves at 2 ms and arrives with the first, not before
+    // it.
     assert_eq!(arrivals(wire, &full(6))[..3], [(11_000, 1), (11_000, 2), (11_000, 3)]);
     let wire = WireConfig { delays, may_overtake: true, ..WireConfig::default() };
     assert_eq!(
@@ -240,7 +246,8 @@ fn held_back_packets_are_overtaken() {
     let on_time =
         seen.iter().filter(|(micros, number)| *micros == 10_000 + 1000 * u64::from(*number));
     assert_eq!(on_time.count() + late, 10_000);
-    // Binomial: mean 1000, standard deviation sqrt(10,000 x 0.1 x 0.9) = 30; four of them.
+    // Binomial: mean 1000, standard deviation sqrt(10,000 x 0.1 x 0.9) = 30. The bound is four
+    // standard deviations.
     assert!((880..=1120).contains(&late), "{late}");
     assert!(seen.windows(2).all(|pair| pair[0].0 <= pair[1].0));
 }
@@ -253,11 +260,11 @@ fn jitter_keeps_the_order_unless_it_may_not() {
     assert!(numbers(arrivals(wire, &full(2_000))).is_sorted());
     let wire = WireConfig { jitter, may_overtake: true, ..WireConfig::default() };
     let seen = arrivals(wire, &full(2_000));
-    // Each has its own jitter now: all of it evenly spread between 0 and 7 ms.
+    // Each packet has its own jitter: added delays are uniform between 0 and 7 ms.
     let added =
         seen.iter().map(|(micros, number)| (micros - 10_000 - 1000 * u64::from(*number)) as f64);
     let mean = added.sum::<f64>() / 2_000.0;
-    // Standard deviation of the mean: 7000/sqrt(12)/sqrt(2000) = 45 us; four of them.
+    // Standard deviation of the mean: 7000/sqrt(12)/sqrt(2000) = 45 us. The bound is four of them.
     assert!((mean - 3_500.0).abs() < 4.0 * 45.2, "{mean}");
     assert!(!numbers(seen).is_sorted());
 }
@@ -268,7 +275,7 @@ fn a_copy_follows_its_packet() {
     assert_eq!(arrivals(wire, &full(2)), [(11_000, 1), (11_000, 1), (12_000, 2), (12_000, 2)]);
     let wire = WireConfig { duplication: 0.2, ..WireConfig::default() };
     let copies = arrivals(wire, &full(10_000)).len() - 10_000;
-    // Binomial: mean 2000, standard deviation 40; four of them.
+    // Binomial: mean 2000, standard deviation 40. The bound is four standard deviations.
     assert!((1840..=2160).contains(&copies), "{copies}");
 }
 
@@ -315,7 +322,8 @@ fn numbers_from_cells_are_evenly_spread_over_them_and_within_them() {
         let within = drawn.iter().filter(|it| (ms(least)..=ms(most)).contains(it));
         within.count() as i64
     };
-    // Binomial: mean 10,000, standard deviation 82; four of them. Half of the last: 5000 and 65.
+    // Binomial: mean 10,000, standard deviation 82; the bound is four of them. The last cell covers
+    // half: mean 5000, standard deviation 65.
     for (least, most) in [(0, 1), (5, 5), (10, 20)] {
         assert!((between(least, most) - 10_000).abs() < 4 * 82, "{least}");
     }

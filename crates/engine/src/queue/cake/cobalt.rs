@@ -1,41 +1,43 @@
-//! COBALT: `CoDel` and BLUE side by side, for flows that answer signals and for those that do not
-//! (Palmei et al. 2019: Design and Evaluation of COBALT Queue Discipline). Times are in nanoseconds.
+//! COBALT: `CoDel` and BLUE side by side, for flows that respond to congestion signals and for
+//! those that do not (Palmei et al. 2019: Design and Evaluation of COBALT Queue Discipline). Times
+//! are in nanoseconds.
 
 use crate::packet::Packet;
 use crate::queue::Queued;
 use crate::random::Random;
 use tcplab_units::Time;
 
-/// What all flows of a tin have in common.
+/// The parameters that all flows of a tin share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Params {
-    /// The waiting time that is acceptable, and how long it may be exceeded.
+    /// The target sojourn time, and the interval for which it may be exceeded.
     pub target: u64,
     pub interval: u64,
-    /// How long the largest packet takes.
+    /// The transmission time of the largest packet.
     pub packet_time: u64,
 }
 
-/// By how much BLUE's probability grows without room, and shrinks without packets: 1/256 and 1/4096.
+/// BLUE's increment when the queue overflows, 1/256, and its decrement when a queue is empty,
+/// 1/4096.
 const GROWTH: u32 = 1 << 24;
 const DECAY: u32 = 1 << 20;
 
-/// Up to here the reciprocal of the square root takes so many steps of Newton's method for each signal;
-/// above, one is precise enough.
+/// Up to this count the reciprocal of the square root takes several steps of Newton's method for
+/// each signal; above it one step is precise enough.
 const SMALL: u32 = 16;
 const STEPS: u32 = 8;
 
 /// The state of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Cobalt {
-    /// Signals that `CoDel` has given and not taken back.
+    /// The number of `CoDel` signals given and not taken back.
     count: u32,
     /// 2^32 / sqrt(count).
     reciprocal: u32,
-    /// When the next signal is due; before there is any, until when the flow is remembered.
+    /// When the next signal is due; before the first signal, until when the flow is remembered.
     due: i64,
     is_dropping: bool,
-    /// BLUE's probability of a drop, of 2^32, and when it changed last.
+    /// BLUE's drop probability, in 2^-32, and when it changed last.
     probability: u32,
     changed: i64,
 }
@@ -44,7 +46,7 @@ pub(super) fn nanos(time: Time) -> i64 {
     time.in_nanos().since(Time::ZERO).as_nanos().cast_signed()
 }
 
-/// A time before all others from which each duration can be subtracted.
+/// A time before all others, from which every duration can be subtracted.
 const LONG_AGO: i64 = i64::MIN / 2;
 
 impl Default for Cobalt {
@@ -61,12 +63,12 @@ impl Default for Cobalt {
 }
 
 impl Cobalt {
-    /// Whether the state still matters to packets that come now.
+    /// Whether the state still affects packets that come now.
     pub fn is_awake(&self, now: i64) -> bool {
         self.probability > 0 || self.count > 0 || now < self.due
     }
 
-    /// A packet was dropped for want of room (`cobalt_queue_full`).
+    /// A packet was dropped because the queue was full (`cobalt_queue_full`).
     pub fn on_overflow(&mut self, params: &Params, now: i64) {
         if now - self.changed > params.target.cast_signed() {
             self.probability = self.probability.saturating_add(GROWTH);
@@ -77,7 +79,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// It was the flow's turn, and no packet waited (`cobalt_queue_empty`).
+    /// The flow had its turn and its queue was empty (`cobalt_queue_empty`).
     pub fn on_empty(&mut self, params: &Params, now: i64) {
         if self.probability > 0 && now - self.changed > params.target.cast_signed() {
             self.probability = self.probability.saturating_sub(DECAY);
@@ -89,9 +91,9 @@ impl Cobalt {
         }
     }
 
-    /// Whether a packet that is about to leave is dropped (`cobalt_should_drop`). It is marked instead,
-    /// if it can be; BLUE marks nothing. `bulk`: the flows that always have packets, where each of them
-    /// may hold some.
+    /// Whether a departing packet is dropped (`cobalt_should_drop`). ECN-capable packets are marked
+    /// instead of dropped by `CoDel`, but not by BLUE. `bulk`: the number of bulk flows, if each of
+    /// them may hold some packets.
     pub fn drops<P: Packet>(
         &mut self,
         params: &Params,
@@ -123,7 +125,8 @@ impl Cobalt {
             self.due = self.after(self.due, params);
             overdue = now - self.due;
         } else if is_due {
-            // In time again: what was signalled is taken back at the rate at which it was.
+            // The sojourn time is below the target again: the signal count decays at the rate at
+            // which it grew.
             while self.count > 0 && overdue >= 0 {
                 self.calm(params);
                 overdue = now - self.due;
@@ -140,22 +143,22 @@ impl Cobalt {
         is_dropped
     }
 
-    /// One signal less.
+    /// Decrements the signal count.
     fn calm(&mut self, params: &Params) {
         self.count -= 1;
         self.set_reciprocal();
         self.due = self.after(self.due, params);
     }
 
-    /// The control law of `CoDel`: an interval over the square root of the signals later. Linux takes the
-    /// interval's last 32 bits (`reciprocal_scale`), up to 4.29 s.
+    /// The control law of `CoDel`: the next signal follows an interval over the square root of the
+    /// count later. Linux takes the interval's last 32 bits (`reciprocal_scale`), up to 4.29 s.
     fn after(&self, time: i64, params: &Params) -> i64 {
         let interval = u64::from(params.interval as u32);
         time + ((interval * u64::from(self.reciprocal)) >> 32).cast_signed()
     }
 
-    /// 2^32 / sqrt(count) by Newton's method, x (3 - count x^2) / 2. Small counts begin at one and follow
-    /// each other, as Linux keeps a table of them; of others one step leads there.
+    /// 2^32 / sqrt(count) by Newton's method, x (3 - count x^2) / 2. Small counts are iterated up
+    /// from one, as Linux tabulates them; other counts take one step.
     fn set_reciprocal(&mut self) {
         if self.count >= SMALL {
             self.reciprocal = step(self.reciprocal, self.count);
@@ -176,7 +179,7 @@ fn step(x: u32, count: u32) -> u32 {
     (((rest >> 2).wrapping_mul(x)) >> 31) as u32
 }
 
-/// Any 32 bits, as the kernel draws them on the same lane (`tcplab_queue_word`).
+/// 32 random bits, as the kernel draws them on the same lane (`tcplab_queue_word`).
 pub(super) fn word(random: &mut Random) -> u32 {
     (random.bits() >> 32) as u32
 }

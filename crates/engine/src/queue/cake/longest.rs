@@ -1,10 +1,11 @@
-//! Which flow has the most bytes, of all tins: the one that loses a packet when there is no room.
+//! Finds the flow with the most bytes of all tins, which loses a packet when the queue is full.
 //!
-//! A heap that is built when room is first missing and kept up to date until no packet was dropped for a
-//! while, as Linux has it, for the order among equals is that of the heap. An entry that has become
-//! smaller sinks by one level at a time: `cake_heapify` goes on comparing with the one that rose.
+//! A heap, as in Linux, because the order among equals is that of the heap. It is built at the
+//! first overflow and kept up to date until no packet has been dropped for a while. An entry that
+//! has become smaller sinks by only one level at a time: `cake_heapify` continues its comparison
+//! with the entry that rose.
 
-/// Flows of all tins, and dequeued packets after which the heap is given up.
+/// The number of flows of all tins, and of dequeued packets after which the heap is discarded.
 const ENTRIES: usize = super::QUEUES * super::MOST_TINS;
 const PATIENCE: u32 = 65_535;
 
@@ -15,10 +16,10 @@ pub(super) fn entry(tin: usize, flow: u16) -> u16 {
 
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
-    /// Entries in the order of the heap, and where each of them stands.
+    /// Entries in heap order, and the position of each.
     heap: Vec<u16>,
     place: Vec<u16>,
-    /// Packets that may be dequeued before the heap is given up; none, and it is not up to date.
+    /// Packets that may be dequeued before the heap is discarded; at 0 the heap is not up to date.
     patience: u32,
 }
 
@@ -40,7 +41,7 @@ impl Longest {
         (first % super::MOST_TINS, (first / super::MOST_TINS) as u16)
     }
 
-    /// The first of all was empty.
+    /// The first entry was empty: the heap is discarded.
     pub fn give_up(&mut self) {
         self.patience = 0;
     }
@@ -50,7 +51,7 @@ impl Longest {
         self.patience = self.patience.saturating_sub(1);
     }
 
-    /// A flow has more bytes now (`cake_heapify_up`).
+    /// A flow has grown (`cake_heapify_up`).
     pub fn grown(&mut self, entry: u16, bytes: impl Fn(u16) -> u32) {
         if self.patience == 0 {
             return;
@@ -66,7 +67,7 @@ impl Longest {
         }
     }
 
-    /// A flow has fewer bytes now.
+    /// A flow has shrunk.
     pub fn shrunk(&mut self, entry: u16, bytes: impl Fn(u16) -> u32) {
         if self.patience > 0 {
             self.sink(usize::from(self.place[usize::from(entry)]), &bytes);

@@ -1,7 +1,7 @@
-//! CAKE, as `cake` of Linux (Høiland-Jørgensen, Täht and Morton 2018: Piece of CAKE): packets are sorted into
-//! tins by their class, in each tin hosts and their flows are served in turn (DRR++), each flow stands
-//! under COBALT, and a shaper may let packets out below the rate of the link. Where there is no room, the
-//! flow with the most bytes loses its oldest packet.
+//! CAKE, as in Linux `sch_cake` (Høiland-Jørgensen, Täht and Morton 2018: Piece of CAKE). Packets
+//! are sorted into tins by their class. In each tin, hosts and their flows are served in turn
+//! (DRR++), each flow under COBALT. A shaper may limit the rate to less than that of the link. When
+//! the queue is full, the flow with the most bytes loses its oldest packet.
 
 mod cobalt;
 mod longest;
@@ -25,57 +25,58 @@ const MOST_TINS: usize = 8;
 /// The lowest rate, in bytes a second.
 const LEAST_RATE: u64 = 64;
 
-/// What CAKE is told.
+/// The configuration of CAKE.
 #[derive(Clone, Debug)]
 pub struct CakeConfig {
-    /// The rate at which packets leave; without one, that of the link.
+    /// The rate of the shaper; without one, packets leave at the link's rate.
     pub shaper: Option<Rate>,
-    /// How many bytes a packet counts there.
+    /// How packet sizes are counted at the shaper.
     pub framing: Framing,
-    /// The waiting time that is acceptable, and how long it may be exceeded, for a fast link.
+    /// The target sojourn time on a fast link.
     pub target: Duration,
-    /// See there.
+    /// The interval for which the target may be exceeded on a fast link.
     pub interval: Duration,
     /// Who gets equal shares.
     pub isolation: Isolation,
     /// The classes of packets.
     pub tins: Tins,
-    /// Whether ACKs are dropped that others make superfluous.
+    /// Whether redundant ACKs are dropped.
     pub ack_filter: AckFilter,
-    /// Packets have passed the bottleneck: dropped ones count as sent, and bulk flows may hold two each.
+    /// Packets have passed the bottleneck already: dropped ones count as sent, and bulk flows may
+    /// hold two packets each.
     pub ingress: bool,
-    /// Packets lose the class of their DSCP once they are sorted.
+    /// Whether the DSCP is cleared once packets are sorted.
     pub wash: bool,
     /// The largest frame, in bytes.
     pub frame: u64,
-    /// How much memory packets take together, in bytes.
+    /// The memory limit of all packets together, in bytes.
     pub memory: u64,
 }
 
-/// How many bytes packets take on a link that the shaper stands before.
+/// How many bytes a packet takes on the link that the shaper models.
 #[derive(Clone, Copy, Debug)]
 pub struct Framing {
     /// Headers of that link.
     pub overhead: u64,
-    /// The least that a packet takes, with headers.
+    /// The minimum packet size, headers included.
     pub least: u64,
-    /// How it is carried.
+    /// The cell framing.
     pub cells: Cells,
 }
 
-/// What packets are cut into.
+/// Cell framing of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cells {
-    /// They are carried whole.
+    /// None: packets are carried whole.
     None,
-    /// ATM: cells of 53 bytes with 48 of the packet.
+    /// ATM: cells of 53 bytes that carry 48.
     Atm,
-    /// PTM of VDSL2: a byte more for each 64.
+    /// PTM of VDSL2: one byte more for each 64.
     Ptm,
 }
 
 impl Framing {
-    /// What a packet of so many bytes counts (`cake_calc_overhead`).
+    /// The accounted size of a packet of so many bytes (`cake_calc_overhead`).
     fn bytes(self, packet: u32) -> u64 {
         let bytes = (u64::from(packet) + self.overhead).max(self.least);
         match self.cells {
@@ -86,15 +87,15 @@ impl Framing {
     }
 }
 
-/// By what queues are told apart, and whose shares are equal. With flows and hosts, a host's share is
+/// How queues are told apart, and who gets equal shares. With flows and hosts, a host's share is
 /// divided among its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isolation {
     /// By flows.
     pub flows: bool,
-    /// By hosts that send.
+    /// By source hosts.
     pub sources: bool,
-    /// By hosts that receive.
+    /// By destination hosts.
     pub targets: bool,
 }
 
@@ -118,24 +119,25 @@ impl Isolation {
     }
 }
 
-/// The classes that packets are sorted into by their DSCP, which is 0 but for notices of routers.
+/// The classes into which packets are sorted by DSCP, which is 0 except for ICMP errors of routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tins {
-    /// One for all.
+    /// One tin for all.
     BestEffort,
-    /// One for each value of the old field of precedence.
+    /// One tin for each value of the former IP precedence field.
     Precedence,
     /// Bulk, best effort, voice.
     Diffserv3,
     /// The same and video.
     Diffserv4,
-    /// Eight.
+    /// Eight tins.
     Diffserv8,
 }
 
 impl Tins {
-    /// By how many bits each tin's rate and quantum are below those of the first, or none if they follow
-    /// each other by seven eighths; and the quantum of the first. (`cake_config_diffserv3` and the others.)
+    /// Right shifts of each tin's rate and quantum relative to the first tin's, or `None` if each
+    /// tin has seven eighths of the one before; and the first tin's quantum
+    /// (`cake_config_diffserv3` and the others).
     fn shares(self) -> (Option<&'static [u32]>, u64) {
         match self {
             Self::BestEffort => (Some(&[0]), 65_535),
@@ -145,7 +147,7 @@ impl Tins {
         }
     }
 
-    /// The rate of each tin, 0 for any, and its quantum.
+    /// The rate of each tin, with 0 for unlimited, and its quantum.
     fn all(self, rate: u64) -> Vec<(u64, u64)> {
         let (shifts, quantum) = self.shares();
         let less = |&(rate, quantum): &(u64, u64)| Some((rate * 7 / 8, quantum * 7 / 8));
@@ -155,7 +157,7 @@ impl Tins {
         }
     }
 
-    /// The tin of a packet: DSCP 0, or CS6, network control.
+    /// The tin of a packet with DSCP 0 or CS6, network control.
     fn of(self, is_control: bool) -> usize {
         let (best_effort, control) = match self {
             Self::BestEffort => (0, 0),
@@ -168,18 +170,18 @@ impl Tins {
     }
 }
 
-/// Which ACKs are dropped because another one of the flow says more.
+/// Which redundant ACKs are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckFilter {
     /// None.
     Off,
-    /// Where two would do without it.
+    /// ACKs made redundant by two others.
     On,
-    /// Where one does.
+    /// ACKs made redundant by one other.
     Aggressive,
 }
 
-/// How long bytes take at a rate, with the precision of `cake_set_rate`.
+/// Transmission times at a rate, with the precision of `cake_set_rate`.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     factor: u64,
@@ -187,7 +189,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// At so many bytes a second; 0 takes no time.
+    /// The pace for so many bytes a second; 0 takes no time.
     fn new(rate: u64) -> Self {
         if rate == 0 {
             return Self { factor: 0, shift: 0 };
@@ -205,11 +207,12 @@ impl Pace {
     }
 }
 
-/// The rate of all tins together. Times are in nanoseconds.
+/// The shaper of all tins together. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Shaper {
     pace: Pace,
-    /// When the next packet may leave; the second bounds how far dropped packets hold back others.
+    /// When the next packet may leave; the second value bounds how far dropped packets delay
+    /// others.
     due: i64,
     failsafe: i64,
 }
@@ -220,11 +223,11 @@ pub(crate) struct Cake<P> {
     key: HashKey,
     random: Random,
     tins: Vec<(Tin<P>, Pace)>,
-    /// The tin that is served.
+    /// The tin being served.
     current: usize,
     shaper: Option<Shaper>,
     longest: Option<Box<Longest>>,
-    /// Memory of all packets.
+    /// Memory taken by all packets.
     memory: u64,
     waiting: Waiting,
 }
@@ -250,8 +253,8 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// A packet leaves the tin, or has been dropped where that counts (`cake_advance_shaper`). Gives the
-    /// bytes that it counts.
+    /// Charges a packet that leaves the tin, or is dropped where drops count
+    /// (`cake_advance_shaper`). Returns the accounted bytes.
     fn charge(&mut self, tin: usize, packet: u32, now: i64, is_dropped: bool) -> u64 {
         let bytes = self.config.framing.bytes(packet);
         let Some(shaper) = &mut self.shaper else { return bytes };
@@ -282,7 +285,7 @@ impl<P: Packet> Cake<P> {
         self.waiting.remove(queued.bytes());
     }
 
-    /// The flow with the most bytes loses its oldest packet (`cake_drop`).
+    /// Drops the oldest packet of the flow with the most bytes (`cake_drop`).
     fn make_room(&mut self, now: i64, drops: &mut Drops<P>) {
         let longest = self.longest.get_or_insert_with(|| Box::new(Longest::new()));
         let (tin, flow) = longest.first(|entry| bytes_of(&self.tins, entry));
@@ -306,10 +309,11 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// The tin whose turn it is, if one has packets.
+    /// The tin whose turn it is, if any has packets.
     fn choose(&mut self, now: i64) -> Option<usize> {
         if self.shaper.is_some() {
-            // The last of those that are in time, or else the one that is the least ahead.
+            // The last of those that are on schedule, or else the one that is least ahead of its
+            // schedule.
             let mut best: Option<(i64, usize)> = None;
             for (number, (tin, _)) in
                 self.tins.iter().enumerate().filter(|(_, tin)| tin.0.is_active())
@@ -338,8 +342,8 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// The next packet of a tin; none if its first flow has turned out to have none. `with_decaying`: flows
-    /// without packets are looked at first, once for each packet.
+    /// The next packet of a tin; none if its first flow turned out to be empty. `with_decaying`:
+    /// decaying flows are looked at first, once for each packet.
     fn serve(
         &mut self,
         number: usize,
@@ -383,7 +387,7 @@ impl<P: Packet> Cake<P> {
     }
 }
 
-/// The target of a slow link is the time of one and a half packets, its interval grows with that
+/// On a slow link the target is the time of one and a half packets, and the interval grows with it
 /// (`cake_set_rate`).
 fn params(config: &CakeConfig, pace: Pace) -> Params {
     let packet_time = pace.nanos(config.frame).cast_unsigned();
@@ -414,7 +418,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
         }
         let tin = &mut self.tins[number].0;
         let flow = tin.place(isolation.hashes(&queued.flow, self.key), isolation);
-        // Who has sent nothing for a while has saved nothing up.
+        // A tin that was idle has no credit.
         if tin.bytes == 0 {
             tin.due = tin.due.max(now);
             if self.waiting.packets == 0

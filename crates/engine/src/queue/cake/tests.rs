@@ -1,4 +1,4 @@
-//! Tests of CAKE by what its paper, RFC 8290 and arithmetic say.
+//! Tests of CAKE against its paper, RFC 8290 and arithmetic.
 
 use super::*;
 use crate::queue::tests::{Parcel, leave, of_flow, queued};
@@ -30,7 +30,8 @@ fn at(micros: u64) -> Time {
     Time::ZERO + Duration::from_micros(micros)
 }
 
-/// So many packets of a flow from a host come at the beginning. Those that are dropped for it.
+/// Enqueues so many packets of a flow from a host at the beginning. Returns the flows of the
+/// packets dropped for them.
 fn enter(queue: &mut Cake<Parcel>, from: u32, key: u64, number: usize) -> Vec<u64> {
     let mut drops = Vec::new();
     for _ in 0..number {
@@ -42,7 +43,8 @@ fn enter(queue: &mut Cake<Parcel>, from: u32, key: u64, number: usize) -> Vec<u6
 
 #[test]
 fn new_flows_go_first_and_old_ones_in_turn() {
-    // RFC 8290 §4.2, with a quantum of 1514 bytes: one packet, and a second one for what is left of it.
+    // RFC 8290 §4.2, with a quantum of 1514 bytes: one packet, and a second one for the remaining
+    // deficit.
     let mut queue = cake(&config(BY_FLOWS));
     enter(&mut queue, 0, 1, 6);
     assert_eq!([leave(&mut queue), leave(&mut queue), leave(&mut queue)], [Some(1); 3]);
@@ -60,7 +62,7 @@ fn a_host_with_three_flows_gets_as_much_as_one_with_one() {
             enter(&mut queue, 7, flow, 150);
         }
         enter(&mut queue, 8, 4, 150);
-        // Of 240 packets 120, or of four flows one with 60.
+        // 120 of 240 packets, or 60 for one of four flows.
         let served = (0..240).filter(|_| leave(&mut queue) == Some(4)).count();
         assert!(most.contains(&served), "{isolation:?}: {served}");
     }
@@ -68,7 +70,7 @@ fn a_host_with_three_flows_gets_as_much_as_one_with_one() {
 
 #[test]
 fn eight_flows_of_one_set_have_queues_of_their_own() {
-    // Høiland-Jørgensen et al. 2018, section 3.1: flows collide only where all eight ways are taken.
+    // Høiland-Jørgensen et al. 2018, section 3.1: flows collide only when all eight ways are taken.
     let same = |key: &u64| HashKey(0).of(*key) as usize % QUEUES / 8 == 5;
     let keys: Vec<u64> = (0..).filter(same).take(9).collect();
     for number in [8, 9] {
@@ -86,7 +88,8 @@ fn packets_count_what_they_take_on_the_line() {
     let bytes = |overhead, least, cells, packet| Framing { overhead, least, cells }.bytes(packet);
     assert_eq!(bytes(38, 84, Cells::None, 40), 84);
     assert_eq!(bytes(38, 84, Cells::None, 1500), 1538);
-    // 1518 bytes are in 32 cells of 48, which take 53 each; 1522 need 24 bytes more in PTM.
+    // 1518 bytes are in 32 cells of 48 bytes, which take 53 bytes each; 1522 bytes need 24 more in
+    // PTM.
     assert_eq!(bytes(18, 0, Cells::Atm, 1500), 32 * 53);
     assert_eq!(bytes(22, 0, Cells::Ptm, 1500), 1522 + 24);
 }
@@ -110,8 +113,8 @@ fn a_shaper_spaces_packets_by_its_rate() {
 
 #[test]
 fn a_slow_rate_makes_targets_longer() {
-    // 1514 bytes at 1 Mbit/s take 12.112 ms: the target is one and a half of that, and the interval longer
-    // by what the target has grown.
+    // 1514 bytes at 1 Mbit/s take 12.112 ms. The target is one and a half of that, and the interval
+    // is longer by as much as the target has grown.
     let shaper = Some("1 Mbit/s".parse().unwrap());
     let queue = cake(&CakeConfig { shaper, ..config(BY_FLOWS) });
     let Params { target, interval, .. } = queue.tins[0].0.params;
@@ -130,8 +133,8 @@ fn without_room_the_flow_with_the_most_bytes_loses_its_oldest() {
 
 #[test]
 fn notices_of_routers_have_the_tin_of_the_control_of_the_network() {
-    // RFC 4594 §3.1: CS6. Of diffserv3 that is the tin for what is sensitive to delay, with a quarter of the
-    // rate; best effort is the first.
+    // RFC 4594 §3.1: CS6. In diffserv3 that is the latency-sensitive tin, with a quarter of the
+    // rate; best effort is the first tin.
     assert_eq!([Tins::Diffserv3.of(true), Tins::Diffserv3.of(false)], [2, 0]);
     assert_eq!(Tins::Diffserv3.all(1600), [(1600, 1024), (100, 64), (400, 256)]);
     assert_eq!(Tins::Precedence.all(64)[..3], [(64, 256), (56, 224), (49, 196)]);
@@ -140,7 +143,8 @@ fn notices_of_routers_have_the_tin_of_the_control_of_the_network() {
     }
 }
 
-/// Takes a packet every millisecond, of which each has waited for so long; the milliseconds of signals.
+/// Dequeues a packet every millisecond, each after the same sojourn time. Returns the milliseconds
+/// of signals.
 fn signals(ect: bool, wait: u64, millis: u64) -> Vec<u64> {
     let params = Params { target: 5_000_000, interval: 100_000_000, packet_time: 0 };
     let mut cobalt = cobalt::Cobalt::default();
@@ -160,8 +164,8 @@ fn signals(ect: bool, wait: u64, millis: u64) -> Vec<u64> {
 
 #[test]
 fn late_packets_are_signalled_faster_by_the_square_root_of_their_number() {
-    // RFC 8289 §5.3: after an interval, and then after 100 / sqrt(n) ms: 70.7, 57.7, 50, 44.7. In Linux the
-    // first of a flow that nobody knew falls due at once.
+    // RFC 8289 §5.3: after an interval, and then after 100 / sqrt(n) ms: 70.7, 57.7, 50, 44.7. In
+    // Linux the first signal of a new flow is due at once.
     for ect in [false, true] {
         let seen = signals(ect, 10, 400);
         let gaps: Vec<_> = seen.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -174,7 +178,8 @@ fn late_packets_are_signalled_faster_by_the_square_root_of_their_number() {
 
 #[test]
 fn blue_drops_more_while_there_is_no_room_and_less_without_packets() {
-    // 1/256 more at an overflow, at most once in a target; 1/4096 less at a turn without packets.
+    // 1/256 more at an overflow, at most once in a target; 1/4096 less at a turn with an empty
+    // queue.
     let params = Params { target: 5_000_000, interval: 100_000_000, packet_time: 0 };
     let mut cobalt = cobalt::Cobalt::default();
     for millis in 0..601 {

@@ -1,4 +1,4 @@
-//! A tin: the flows of packets of one class, each with a queue of its own.
+//! A tin: the flows of one traffic class, each with its own queue.
 
 use super::cobalt::{Cobalt, Params, word};
 use super::{AckFilter, Isolation, QUEUES};
@@ -7,10 +7,10 @@ use crate::queue::Queued;
 use crate::random::Random;
 use std::collections::VecDeque;
 
-/// How many queues a hash may choose from.
+/// The associativity of the flow hash: the queues that a hash may choose from.
 const WAYS: usize = 8;
 
-/// What a packet is hashed to.
+/// The hashes of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hashes {
     pub flow: u32,
@@ -18,18 +18,18 @@ pub(super) struct Hashes {
     pub target: u32,
 }
 
-/// How a flow has behaved.
+/// The set to which a flow belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
-    /// None of its packets is known.
+    /// No packet of the flow is known.
     Idle,
-    /// It sends less than its share, and goes first.
+    /// Sends less than its share, and goes first.
     Sparse,
-    /// It counts as sparse, and waits with the others.
+    /// Counts as sparse, but waits its turn with the bulk flows.
     SparseWaiting,
-    /// It always has packets.
+    /// Always has packets.
     Bulk,
-    /// It has none, and its signals are taken back.
+    /// Empty, while its signal count decays.
     Decaying,
 }
 
@@ -53,14 +53,14 @@ struct Ends {
 struct Flow<P> {
     packets: VecDeque<Queued<P>>,
     bytes: u32,
-    /// Bytes that it may still send in this turn.
+    /// Deficit: bytes that the flow may still send in this turn.
     deficit: i64,
     cobalt: Cobalt,
     set: Set,
-    /// Its hosts, by their places in the table of the tin.
+    /// The flow's hosts, by their places in the tin's table.
     source: u16,
     target: u16,
-    /// Its neighbours in the list.
+    /// The flow's neighbours in the list.
     before: u16,
     behind: u16,
 }
@@ -81,7 +81,7 @@ impl<P> Flow<P> {
     }
 }
 
-/// A host as a source or as a target of packets: whose hash stands here, and its bulk flows.
+/// A host as a source or destination: the hash in this place, and the number of bulk flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
     tag: u32,
@@ -91,13 +91,13 @@ struct Host {
 #[derive(Clone, Debug)]
 pub(super) struct Tin<P> {
     pub params: Params,
-    /// What its flows send in a turn, and what it sends itself.
+    /// The quantum of a flow, and that of the tin.
     flow_quantum: u32,
     pub quantum: i64,
     pub deficit: i64,
-    /// Bytes that wait.
+    /// Bytes in the queues.
     pub bytes: u64,
-    /// When its next packet is due at the rate of the tin.
+    /// When the next packet is due at the tin's rate.
     pub due: i64,
     sparse: u32,
     pub bulk: u32,
@@ -128,12 +128,12 @@ impl<P: Packet> Tin<P> {
         }
     }
 
-    /// Whether flows may have packets.
+    /// Whether any flow may have packets.
     pub fn is_active(&self) -> bool {
         self.sparse + self.bulk > 0
     }
 
-    /// Bytes that a flow holds.
+    /// Bytes in a flow's queue.
     pub fn bytes_of(&self, flow: u16) -> u32 {
         self.flows.get(usize::from(flow)).map_or(0, |flow| flow.bytes)
     }
@@ -142,8 +142,8 @@ impl<P: Packet> Tin<P> {
         &mut self.flows[usize::from(flow)].cobalt
     }
 
-    /// The queue for a packet: by a set-associative hash, so that flows meet in one only where eight
-    /// neighbours are taken (`cake_hash`).
+    /// The queue for a packet, by a set-associative hash: flows share a queue only when all eight
+    /// ways of a set are taken (`cake_hash`).
     pub fn place(&mut self, hashes: Hashes, isolation: Isolation) -> u16 {
         if self.flows.is_empty() {
             self.flows = (0..QUEUES).map(|_| Flow::new()).collect();
@@ -167,7 +167,7 @@ impl<P: Packet> Tin<P> {
             } else {
                 (wanted, true)
             };
-        // A flow that joins another one brings its hosts along.
+        // A flow that joins another one's queue brings its own hosts.
         let joins = is_new && self.flows[place].set == Set::Bulk;
         if joins {
             self.count_bulk(place as u16, isolation, false);
@@ -185,7 +185,7 @@ impl<P: Packet> Tin<P> {
         place as u16
     }
 
-    /// A flow becomes a bulk flow of its hosts, or ceases to be one.
+    /// Counts a flow as a bulk flow of its hosts, or stops counting it.
     fn count_bulk(&mut self, flow: u16, isolation: Isolation, is_one: bool) {
         let Flow { source, target, .. } = self.flows[usize::from(flow)];
         let hosts = [
@@ -201,8 +201,8 @@ impl<P: Packet> Tin<P> {
         }
     }
 
-    /// What a flow sends in a turn: the share of a host that has several goes to all of them together.
-    /// What the division leaves is made up for at random (`cake_get_flow_quantum`).
+    /// The quantum of a flow: a host's quantum is divided among its bulk flows. The remainder of
+    /// the division is made up for at random (`cake_get_flow_quantum`).
     fn share(&self, flow: u16, isolation: Isolation, random: &mut Random) -> i64 {
         let Flow { source, target, .. } = self.flows[usize::from(flow)];
         let mut load = 1;
@@ -216,7 +216,7 @@ impl<P: Packet> Tin<P> {
         i64::from((whole + (word(random) & 0xffff)) >> 16)
     }
 
-    /// Puts a packet behind the others of a flow.
+    /// Appends a packet to a flow's queue.
     pub fn push(&mut self, flow: u16, queued: Queued<P>) {
         self.bytes += u64::from(queued.bytes());
         let flow = &mut self.flows[usize::from(flow)];
@@ -233,12 +233,13 @@ impl<P: Packet> Tin<P> {
         Some(first)
     }
 
-    /// Whether no packet of a flow waits.
+    /// Whether a flow's queue is empty.
     pub fn is_empty(&self, flow: u16) -> bool {
         self.flows[usize::from(flow)].packets.is_empty()
     }
 
-    /// A packet has come to a flow: it is new, unless it has its turn with the others.
+    /// A packet has come to a flow, which becomes sparse unless it is in a list of active flows
+    /// already.
     pub fn enlist(&mut self, number: u16, isolation: Isolation, random: &mut Random) {
         match self.flows[usize::from(number)].set {
             set @ (Set::Idle | Set::Decaying) => {
@@ -263,7 +264,7 @@ impl<P: Packet> Tin<P> {
         self.count_bulk(flow, isolation, true);
     }
 
-    /// The flow whose turn it is, and the list that it leads.
+    /// The flow whose turn it is, and the list that it heads.
     pub fn first(&self, with_decaying: bool) -> Option<(List, u16)> {
         let lists = [List::New, List::Old, List::Decaying];
         let decaying = with_decaying.then_some(List::Decaying);
@@ -274,7 +275,7 @@ impl<P: Packet> Tin<P> {
         })
     }
 
-    /// Whether a flow has spent its share. Then it waits for its next turn among the old ones.
+    /// Whether a flow has used up its deficit. If so, the flow moves to the end of the old flows.
     pub fn has_spent(
         &mut self,
         list: List,
@@ -299,13 +300,14 @@ impl<P: Packet> Tin<P> {
         true
     }
 
-    /// A flow and its tin have sent these bytes.
+    /// Charges bytes sent to a flow and its tin.
     pub fn charge(&mut self, flow: u16, bytes: u64) {
         self.flows[usize::from(flow)].deficit -= bytes.cast_signed();
         self.deficit -= bytes.cast_signed();
     }
 
-    /// It was the turn of a flow that has no packets: it is remembered while its state matters.
+    /// Ends the turn of a flow with an empty queue, which is remembered while its COBALT state
+    /// matters.
     pub fn retire(&mut self, list: List, flow: u16, now: i64, isolation: Isolation) {
         let Flow { cobalt, set, .. } = &mut self.flows[usize::from(flow)];
         cobalt.on_empty(&self.params, now);
@@ -349,9 +351,10 @@ impl<P: Packet> Tin<P> {
         }
     }
 
-    /// Takes out an ACK that the last packet of a flow makes superfluous (`cake_ack_filter`): of two, the
-    /// one nearer to its departure. One alone goes if the filter is aggressive and the last packet follows it
-    /// at once. ACKs between which the echo of marks changes are kept.
+    /// Removes an ACK that the last packet of a flow makes redundant (`cake_ack_filter`): of two
+    /// such ACKs, the one nearer to the head. A single ACK is removed only if the filter is
+    /// aggressive and the last packet follows it directly. ACKs between which the ECN echo changes
+    /// are kept.
     pub fn filter(&mut self, flow: u16, filter: AckFilter) -> Option<Queued<P>> {
         let flow = &mut self.flows[usize::from(flow)];
         let last = flow.packets.len().checked_sub(1)?;
@@ -387,13 +390,13 @@ impl<P: Packet> Tin<P> {
     }
 }
 
-/// The places that a hash may take, the wanted one first.
+/// The ways of a hash, its own place first.
 fn ways(wanted: usize) -> impl Iterator<Item = usize> {
     let base = wanted - wanted % WAYS;
     (0..WAYS).map(move |step| base + (wanted + step) % WAYS)
 }
 
-/// The place of a host, which takes that of one without bulk flows.
+/// The place of a host, which may replace a host without bulk flows.
 fn host(hosts: &mut [Host], hash: u32) -> u16 {
     let wanted = hash as usize % QUEUES;
     let own = ways(wanted).find(|&at| hosts[at].tag == hash);

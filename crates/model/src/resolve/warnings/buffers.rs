@@ -1,4 +1,4 @@
-//! Buffers of sockets.
+//! Warnings about socket buffers.
 
 use super::super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
@@ -7,7 +7,7 @@ use crate::schema::{Flavour, Profile, StackPlan, TrafficPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::Bytes;
 
-/// Buffers that a program asks for and does not get.
+/// Buffers that the system limits to less than requested.
 pub(super) fn cut_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     for flow in flows {
@@ -30,15 +30,15 @@ pub(super) fn cut_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
     warnings
 }
 
-/// Flows without an end whose buffers together, as the profile has them, hold clearly less than the BDP of
-/// their bottleneck. Whoever gives their sizes means them.
+/// Endless flows whose buffers, by the profile's defaults, hold clearly less in total than the BDP
+/// of their bottleneck. Sizes given explicitly are intended.
 pub(super) fn narrow_buffers(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
-    // By bottleneck: what buffers hold, and of the first flow its place, its sender, the smaller buffer
-    // and the size of that.
+    // For each bottleneck: the total of the buffers, and the first flow's place, sender, smaller
+    // buffer and its size.
     let mut rooms: BTreeMap<usize, (u64, &str, &StackPlan, &str, Bytes)> = BTreeMap::new();
     for flow in flows {
         let Some(TcpPlan { stack, peer_stack }) = flow.tcp() else { continue };
-        // Of a buffer of Linux, about half is for data.
+        // About half of a Linux buffer holds data.
         let room = |stack: &StackPlan, size: Bytes| match stack.flavour {
             Flavour::Linux => size.0 / 2,
             Flavour::Rfc => size.0,
@@ -48,7 +48,7 @@ pub(super) fn narrow_buffers(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mis
         let (least, key, size) = if received.0 <= sent.0 { received } else { sent };
         let known = rooms.entry(flow.bottleneck).or_insert((0, &flow.place, &**stack, key, size));
         let has_no_end = matches!(&*flow.traffic, TrafficPlan::Bulk(bulk) if bulk.size.is_none());
-        // Others come and go: nobody knows what they hold.
+        // Other flows come and go, so their total is unknown.
         known.0 = known.0.saturating_add(if has_no_end { least } else { u64::MAX });
     }
     let narrow = rooms.into_iter().filter_map(|(lane, (room, place, stack, key, size))| {
@@ -73,10 +73,10 @@ pub(super) fn narrow_buffers(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mis
     narrow.collect()
 }
 
-/// The bytes of the headers of IPv4 and TCP without options.
+/// The headers of IPv4 and TCP without options, in bytes.
 const HEADERS: u64 = 40;
 
-/// Buffers that do not hold one segment of the data.
+/// Buffers that do not hold one segment.
 pub(super) fn small_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     for flow in flows {

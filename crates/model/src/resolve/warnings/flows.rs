@@ -1,4 +1,4 @@
-//! Flows: when they send, and what of it has room on their way.
+//! Warnings about flows: their times, and their paths.
 
 use super::super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
@@ -7,7 +7,7 @@ use crate::schema::{Ecn, Experiment, Traffic, TrafficPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::Duration;
 
-/// Flows that are to begin when the experiment is over: they are in no statistic.
+/// Flows that begin after the end of the experiment and are in no statistic.
 pub(super) fn late_flows(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake> {
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for flow in flows {
@@ -26,7 +26,7 @@ pub(super) fn late_flows(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake>
     warnings.collect()
 }
 
-/// Beginnings by chance that may come when the experiment is over, and times to send that do come then.
+/// Random starts that may be after the end of the experiment, and on periods that are.
 pub(super) fn late_periods(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     for flow in flows.iter().filter(|flow| flow.start < duration) {
@@ -58,7 +58,7 @@ pub(super) fn late_periods(flows: &[FlowPlan], duration: Duration) -> Vec<Mistak
     warnings
 }
 
-/// Transfers that begin faster than their bottleneck can carry them.
+/// Transfers that arrive faster than their bottleneck can carry them.
 pub(super) fn overloads(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     let mut loads: BTreeMap<usize, (f64, &str)> = BTreeMap::new();
     for flow in flows.iter().filter(|flow| flow.tcp().is_some()) {
@@ -79,10 +79,10 @@ pub(super) fn overloads(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake>
     warnings.collect()
 }
 
-/// Datagrams that ask for so many times the rate of their bottleneck are rather a slip of the unit.
+/// Datagrams at so many times the rate of their bottleneck are probably a wrong unit.
 const FLOOD: f64 = 10.0;
 
-/// Datagrams of which next to none can get through.
+/// Datagrams of which hardly any can get through.
 pub(super) fn floods(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     for flow in flows.iter().filter(|flow| flow.tcp().is_none()) {
@@ -103,15 +103,16 @@ pub(super) fn floods(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     warnings
 }
 
-/// Datagrams in more fragments than the first queue on their way has room for: they come at once, and the
-/// loss of one is that of all.
+/// Datagrams in more fragments than the first queue holds: the fragments arrive at once, and the
+/// loss of one loses the datagram.
 pub(super) fn torn(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     for flow in flows {
         let (TrafficPlan::Udp(udp), Some(&first)) = (&*flow.traffic, flow.forward.first()) else {
             continue;
         };
-        // Behind the header of IPv4, fragments carry multiples of eight bytes, and one of them that of UDP.
+        // Fragments carry multiples of eight bytes behind the IPv4 header, one of them the UDP
+        // header.
         let each = (flow.mtu.saturating_sub(20) / 8 * 8).max(8);
         let fragments = (udp.payload.0 + 8).div_ceil(each);
         let lane = &topology.lanes[first];
@@ -119,7 +120,7 @@ pub(super) fn torn(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
             QueueLimit::Packets(packets) => packets,
             QueueLimit::Bytes(bytes) => bytes / flow.mtu,
         };
-        // One is in transmission.
+        // One fragment is in transmission.
         if fragments > room.saturating_add(1) && places.insert(&flow.place) {
             let reason = format!(
                 "each datagram comes in {fragments} fragments at once, and the queue of {} has room for \
@@ -132,7 +133,7 @@ pub(super) fn torn(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     warnings
 }
 
-/// Flows that ask for marks, on a way where nothing marks.
+/// Flows that use ECN on a path where nothing marks.
 pub(super) fn unmarked(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     for flow in flows {
@@ -147,7 +148,7 @@ pub(super) fn unmarked(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> 
     warnings
 }
 
-/// Loads of a link whose rate changes.
+/// Loads relative to a link whose rate changes.
 pub(super) fn changing_loads(
     topology: &Topology,
     flows: &[FlowPlan],

@@ -1,4 +1,4 @@
-//! Links and their queues.
+//! Warnings about links and their queues.
 
 use super::super::queues::draining_rate;
 use super::super::topology::Topology;
@@ -11,11 +11,11 @@ use crate::schema::{
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::{Bytes, Duration, Rate};
 
-/// A queue of fewer packets drops from bursts that every sender makes: in slow start the ACK of two
-/// segments releases four (RFC 5681 §3.1, RFC 1122 §4.2.3.2).
+/// A shorter queue drops from the bursts of every sender: in slow start the ACK of two segments
+/// releases four (RFC 5681 §3.1, RFC 1122 §4.2.3.2).
 const FEW_PACKETS: u64 = 4;
 
-/// Links beside others: routes go by nodes, and take the first link between two of them.
+/// Parallel links: routes go by nodes, and take the first link between two of them.
 pub(super) fn parallel_links(topology: &Topology) -> Vec<Mistake> {
     let mut first: BTreeMap<_, &String> = BTreeMap::new();
     let mut warnings = Vec::new();
@@ -35,10 +35,10 @@ pub(super) fn parallel_links(topology: &Topology) -> Vec<Mistake> {
     warnings
 }
 
-/// A key of a link, and what is odd about it.
+/// A key of a link, and the warning about it.
 pub(super) type Odd = (String, String);
 
-/// Shapers that hold nothing back, or that no packet of full size passes.
+/// Shapers without effect, or that no packet of full size passes.
 pub(super) fn idle_shaper(lane: &LanePlan) -> Option<Odd> {
     let highest = lane.rate_changes.as_ref().map_or(Some(lane.rate), |it| it.highest(lane.rate));
     match &lane.queue.discipline {
@@ -48,7 +48,7 @@ pub(super) fn idle_shaper(lane: &LanePlan) -> Option<Odd> {
     }
 }
 
-/// CAKE whose shaper is never slower than the link, or that has settings of a shaper without one.
+/// CAKE with a shaper that is never slower than the link, or with shaper settings but no shaper.
 fn idle_cake(cake: &CakePlan, highest: Option<Rate>) -> Option<Odd> {
     let sizes = [
         ("overhead", cake.overhead > 0),
@@ -62,8 +62,8 @@ fn idle_cake(cake: &CakePlan, highest: Option<Rate>) -> Option<Odd> {
                           whatever they count; give a `rate` that is a little less than the link's";
             Some((format!("queue.{key}"), reason.into()))
         }
-        // Packets that count more than their own bytes may be held back at any rate, and so may those
-        // that follow a dropped one that counts as sent.
+        // A shaper may still have an effect if packets count more than their own bytes, or follow
+        // dropped packets that count as sent.
         (Some(rate), None) if !cake.ingress => {
             let highest = highest.filter(|highest| rate >= *highest)?;
             let reason =
@@ -74,7 +74,7 @@ fn idle_cake(cake: &CakePlan, highest: Option<Rate>) -> Option<Odd> {
     }
 }
 
-/// Token buckets that no packet of full size passes, or that hold nothing back.
+/// Token buckets that no packet of full size passes, or without effect.
 fn idle_bucket(tbf: &TbfPlan, lane: &LanePlan, highest: Option<Rate>) -> Option<Odd> {
     let (burst, mtu) = (Bytes(tbf.burst), Bytes(lane.mtu));
     if burst < mtu {
@@ -90,11 +90,11 @@ fn idle_bucket(tbf: &TbfPlan, lane: &LanePlan, highest: Option<Rate>) -> Option<
     Some(("queue.rate".into(), reason))
 }
 
-/// A rate that packets never have, and shares, loads and sizes go by.
+/// A rate that packets never have, but by which shares, loads and sizes are computed.
 pub(super) fn replaced_rate(lane: &LanePlan) -> Option<Odd> {
     let rate = lane.rate;
     let reason = match lane.rate_changes.as_ref()? {
-        // Without a rate, the mean stands for it.
+        // Without a rate, the trace's mean is used.
         RateChanges::Trace(trace) if trace.mean_rate() != rate => format!(
             "is {rate}, and the trace carries {} in the mean: packets leave by the trace, while shares, \
              loads and BDPs go by `rate`; without `rate` they go by the trace",
@@ -114,7 +114,7 @@ pub(super) fn replaced_rate(lane: &LanePlan) -> Option<Odd> {
     Some(("rate".into(), reason))
 }
 
-/// A delay that packets never have, and BDPs go by.
+/// A delay that packets never have, but by which BDPs are computed.
 pub(super) fn replaced_delay(lane: &LanePlan) -> Option<Odd> {
     let mean = lane.light.as_ref()?.trains.mean_delay();
     (mean != lane.delay).then(|| {
@@ -127,7 +127,7 @@ pub(super) fn replaced_delay(lane: &LanePlan) -> Option<Odd> {
     })
 }
 
-/// Changes that are to come when the experiment is over.
+/// Changes after the end of the experiment.
 pub(super) fn late_changes(lane: &LanePlan, duration: Duration) -> impl Iterator<Item = Odd> {
     let rule = |key: &str, every: Duration| {
         let reason = format!("is {every}, and the experiment lasts {duration}: nothing changes");
@@ -157,7 +157,7 @@ pub(super) fn late_changes(lane: &LanePlan, duration: Duration) -> impl Iterator
     [rate, delay, outages].into_iter().flatten()
 }
 
-/// The first of a list, in the order of their times, that comes at the end or later.
+/// The first list entry, in order of time, at or after the end.
 fn late<T>(key: &str, list: &[(Duration, T)], duration: Duration) -> Option<Odd> {
     let first = list.iter().position(|change| change.0 >= duration)?;
     let what = match list.len() - first {
@@ -168,7 +168,7 @@ fn late<T>(key: &str, list: &[(Duration, T)], duration: Duration) -> Option<Odd>
     Some((format!("{key}[{first}]"), reason))
 }
 
-/// Links that nothing passes, states that never change, and packets that are lost twice.
+/// Links that nothing passes, states that never change, and packets that are listed twice.
 pub(super) fn odd_loss(lane: &LanePlan) -> Option<Odd> {
     let (key, reason) = match lane.loss.as_ref()? {
         Loss::Independent(loss) if loss.probability.0 >= 1.0 => {
@@ -199,7 +199,7 @@ pub(super) fn odd_loss(lane: &LanePlan) -> Option<Odd> {
     Some((format!("loss.{key}"), reason.into()))
 }
 
-/// Queues that are a multiple of a BDP of next to nothing, or have no room for a full packet.
+/// Queues that are a multiple of a tiny BDP, or do not hold a full packet.
 pub(super) fn short_queues(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     let mut is_used = vec![false; topology.lanes.len()];
     for &lane in flows.iter().flat_map(|flow| flow.forward.iter().chain(&flow.back)) {
@@ -229,7 +229,7 @@ pub(super) fn short_queues(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mista
     warnings
 }
 
-/// What is wrong with a queue that is given in bytes or as a time, and is less than a full packet.
+/// The problem of a queue given in bytes or as a time that is less than a full packet.
 fn tight(queue: &Queue, lane: &LanePlan) -> Option<String> {
     let full = Bytes(lane.mtu);
     match queue.limit() {
@@ -246,8 +246,8 @@ fn tight(queue: &Queue, lane: &LanePlan) -> Option<String> {
     }
 }
 
-/// The first size of a queue that is a multiple of the BDP and comes to few packets: its key, how it
-/// was written, and what it comes to.
+/// The first size of a queue that is a multiple of the BDP and comes to few packets: its key, the
+/// size as written, and in packets.
 fn short(queue: &Queue, lane: &LanePlan) -> Option<(&'static str, Limit, u64)> {
     let max = match (queue, &lane.queue.discipline) {
         (Queue::Red(red), Discipline::Red(plan)) => Some(("queue.max", red.max, plan.max)),

@@ -1,4 +1,4 @@
-//! Common Applications Kept Enhanced, as Linux `cake`.
+//! Common Applications Kept Enhanced, as in Linux `sch_cake`.
 
 use crate::mistake::Mistake;
 use crate::plan::{QueueLimit, is_false};
@@ -10,39 +10,42 @@ use serde_json::{Value, json};
 use tcplab_units::{Bytes, Duration, Rate};
 
 table! {
-    /// Serves hosts in turn and the flows of each in turn, each from a queue of its own.
+    /// Serves hosts in turn and each host's flows in turn, with a queue for each flow.
     pub struct Cake {
-        /// How much memory all queues take together: "4 MB".
+        /// The memory limit of all queues together: "4 MB".
         pub limit: Limit = Limit::Bytes(Bytes(4 << 20)),
-        /// The round trip that it is tuned for: "100 ms", or by its word of `tc`: "datacentre" (100 us),
-        /// "lan" (1 ms), "metro" (10 ms), "regional" (30 ms), "internet" (100 ms), "oceanic" (300 ms),
-        /// "satellite" (1 s), "interplanetary" (1000 s).
+        /// The round-trip time for which CAKE is tuned: "100 ms", or a word of `tc`: "datacentre"
+        /// (100 us), "lan" (1 ms), "metro" (10 ms), "regional" (30 ms), "internet" (100 ms),
+        /// "oceanic" (300 ms), "satellite" (1 s), "interplanetary" (1000 s).
         pub rtt: Tuning [SOME_TIME] = Tuning(Duration::from_millis(100)),
-        /// The rate at which packets leave, below that of the link: "9 Mbit/s". Without one they leave at the
-        /// rate of the link, and `overhead`, `mpu` and `framing` hold nothing back: they only say what packets
-        /// count when flows are served in turn. What `tc` calls `bandwidth`.
+        /// The rate of the shaper, below that of the link: "9 Mbit/s" (`bandwidth` in `tc`).
+        /// Without a shaper, packets leave at the rate of the link, and `overhead`, `mpu` and
+        /// `framing` do not slow them down: they only set the packet sizes that count when flows
+        /// are served in turn.
         pub rate: Option<Rate> = None,
-        /// Bytes that each packet counts at that rate beside its own: headers of the link, 38 on Ethernet.
+        /// Bytes added to the size of each packet, for headers of the link: 38 on Ethernet.
         pub overhead: u64 [0..=256] = 0,
-        /// The fewest bytes that a packet counts at that rate, with the overhead: 84 on Ethernet.
+        /// The minimum size of a packet, with the overhead: 84 on Ethernet.
         pub mpu: u64 [0..=256] = 0,
-        /// What packets are cut into on the link that the rate is of.
+        /// The cell framing of the link that the shaper models.
         pub framing: Framing = Framing::None,
-        /// By what queues are told apart, and whose shares of the link are equal.
+        /// How queues are told apart, and who gets equal shares of the link.
         pub isolation: Isolation = Isolation::Triple,
-        /// The classes that packets are sorted into by their DSCP. That is 0 but for messages of routers (ICMP),
-        /// which are control of the network (CS6).
+        /// The traffic classes into which packets are sorted by their DSCP. The DSCP is 0 except
+        /// for ICMP messages of routers, which are network control (CS6).
         pub tins: Tins = Tins::Diffserv3,
-        /// Whether ACKs that wait are dropped when a later one of the flow says as much.
+        /// Whether queued ACKs that a later one of the flow makes redundant are dropped.
         pub ack_filter: AckFilter = AckFilter::Off,
-        /// Whether packets have passed the bottleneck already: then those that are dropped count as sent.
+        /// Whether packets have passed the bottleneck already. If so, dropped packets count as
+        /// sent.
         pub ingress: bool = false,
-        /// Whether packets lose their DSCP here, once they are sorted: behind this queue all are of one class.
+        /// Whether the DSCP is cleared once packets are sorted: behind this queue all packets have
+        /// the same class.
         pub wash: bool = false,
     }
 }
 
-/// The round trips that `tc` has words for.
+/// The round-trip times for which `tc` has words.
 const TUNINGS: [(&str, Duration); 8] = [
     ("datacentre", Duration::from_micros(100)),
     ("lan", Duration::from_millis(1)),
@@ -54,7 +57,7 @@ const TUNINGS: [(&str, Duration); 8] = [
     ("interplanetary", Duration::from_secs(1000)),
 ];
 
-/// A round trip, by its length or by a word.
+/// A round-trip time, in figures or by a word.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Tuning(pub Duration);
@@ -84,10 +87,10 @@ impl Read for Tuning {
 }
 
 words! {
-    /// What packets are cut into on a link.
+    /// The cell framing of a link.
     #[what("framing")]
     pub enum Framing {
-        /// They are carried whole.
+        /// None: packets are carried whole.
         "none" => None,
         /// ATM: each 48 bytes take 53.
         "atm" => Atm,
@@ -97,30 +100,30 @@ words! {
 }
 
 words! {
-    /// By what queues are told apart, and whose shares are equal.
+    /// How queues are told apart, and who gets equal shares.
     #[what("isolation")]
     pub enum Isolation {
         /// All packets share a queue.
         "flowblind" => Blind,
-        /// Hosts that send have a queue each.
+        /// A queue for each source host.
         "srchost" => Sources,
-        /// Hosts that receive have a queue each.
+        /// A queue for each destination host.
         "dsthost" => Targets,
-        /// Pairs of hosts have a queue each.
+        /// A queue for each pair of hosts.
         "hosts" => Hosts,
-        /// Flows have a queue each.
+        /// A queue for each flow.
         "flows" => Flows,
-        /// Hosts that send have equal shares, and so have the flows of each.
+        /// Equal shares for source hosts, and for the flows of each.
         "dual-srchost" => DualSources,
-        /// Hosts that receive have equal shares, and so have the flows of each.
+        /// Equal shares for destination hosts, and for the flows of each.
         "dual-dsthost" => DualTargets,
-        /// Both: the share of a flow is the smaller one of what its two hosts leave it.
+        /// Both: a flow gets the smaller of its shares at its two hosts.
         "triple-isolate" => Triple,
     }
 }
 
 impl Isolation {
-    /// Whether flows, hosts that send and hosts that receive are told apart, in this order.
+    /// Whether flows, source hosts and destination hosts are told apart, in this order.
     pub fn parts(self) -> [bool; 3] {
         match self {
             Self::Blind => [false, false, false],
@@ -136,57 +139,57 @@ impl Isolation {
 }
 
 words! {
-    /// Classes of packets.
+    /// Sets of traffic classes.
     #[what("set of tins")]
     pub enum Tins {
-        /// One for all.
+        /// One for all packets.
         "besteffort" => BestEffort,
         /// Eight, by the three bits of IP precedence.
         "precedence" => Precedence,
-        /// Bulk, best effort, and what is sensitive to delay.
+        /// Bulk, best effort, and latency-sensitive traffic.
         "diffserv3" => Diffserv3,
-        /// The same, and streaming.
+        /// The same and streaming.
         "diffserv4" => Diffserv4,
-        /// Eight, by the kinds of RFC 4594.
+        /// Eight, by the service classes of RFC 4594.
         "diffserv8" => Diffserv8,
     }
 }
 
 words! {
-    /// Which ACKs are dropped.
+    /// Which redundant ACKs are dropped.
     #[what("filter of ACKs")]
     pub enum AckFilter {
         /// None.
         "off" => Off,
-        /// Those without which two others still wait.
+        /// ACKs made redundant by two others.
         "on" => On,
-        /// Those without which one other still waits.
+        /// ACKs made redundant by one other.
         "aggressive" => Aggressive,
     }
 }
 
-/// Common Applications Kept Enhanced, as Linux `cake`.
+/// Common Applications Kept Enhanced, as in Linux `sch_cake`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CakePlan {
-    /// The round trip that it is tuned for.
+    /// The round-trip time for which CAKE is tuned.
     pub rtt: Duration,
-    /// The rate at which packets leave, where it is not that of the link.
+    /// The rate of the shaper, if there is one.
     pub rate: Option<Rate>,
-    /// Bytes that each packet counts there beside its own.
+    /// Bytes added to the size of each packet.
     pub overhead: u64,
-    /// The fewest bytes that a packet counts there.
+    /// The minimum size of a packet.
     pub mpu: u64,
-    /// What packets are cut into there.
+    /// The cell framing.
     pub framing: Framing,
-    /// Whose shares are equal.
+    /// Who gets equal shares.
     pub isolation: Isolation,
-    /// Classes of packets.
+    /// The traffic classes.
     pub tins: Tins,
-    /// Which ACKs are dropped.
+    /// Which redundant ACKs are dropped.
     pub ack_filter: AckFilter,
-    /// Whether packets that are dropped count as sent.
+    /// Whether dropped packets count as sent.
     pub ingress: bool,
-    /// Whether packets lose their DSCP.
+    /// Whether the DSCP is cleared.
     #[serde(default, skip_serializing_if = "is_false")]
     pub wash: bool,
 }
@@ -194,8 +197,8 @@ pub struct CakePlan {
 as_written!(Framing, Isolation, Tins, AckFilter);
 
 impl CakePlan {
-    /// The round trip and the waiting time that is acceptable in whole microseconds: a twentieth, as `tc`
-    /// computes it.
+    /// The interval, which is the round-trip time, and the target, a twentieth of it, in whole
+    /// microseconds as `tc` computes them.
     pub fn interval_and_target(&self) -> [u64; 2] {
         let interval = self.rtt.as_picos() / 1_000_000;
         [interval, interval / 20].map(|micros| micros.max(1))

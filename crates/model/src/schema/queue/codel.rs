@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
 table! {
-    /// Drops when packets have waited too long for too long.
+    /// Drops packets when the sojourn time has exceeded the target for an interval.
     pub struct CoDel {
-        /// How much it holds: "1000 packets".
+        /// The queue limit: "1000 packets".
         pub limit: Limit = Limit::Packets(1000),
-        /// The waiting time that is acceptable: "5 ms".
+        /// The target sojourn time: "5 ms".
         pub target: Duration [SOME_TIME] = Duration::from_millis(5),
-        /// How long it may be exceeded: "100 ms".
+        /// The interval for which the target may be exceeded: "100 ms".
         pub interval: Duration [SOME_TIME] = Duration::from_millis(100),
-        /// Whether packets that can be are marked, not dropped.
+        /// Whether ECN-capable packets are marked instead of dropped.
         pub ecn: bool = false,
     }
 }
@@ -23,11 +23,11 @@ table! {
 /// Controlled Delay (RFC 8289).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoDelPlan {
-    /// The acceptable waiting time.
+    /// The target sojourn time.
     pub target: Duration,
-    /// How long it may be exceeded.
+    /// The interval for which the target may be exceeded.
     pub interval: Duration,
-    /// Whether packets are marked where they can be.
+    /// Whether ECN-capable packets are marked.
     pub ecn: bool,
 }
 

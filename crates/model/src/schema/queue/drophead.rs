@@ -1,4 +1,4 @@
-//! Drop-head: drops the oldest for what does not fit.
+//! Drop from the head of a full queue.
 
 use crate::plan::QueueLimit;
 use crate::read::table;
@@ -6,14 +6,14 @@ use crate::schema::Limit;
 use serde::{Deserialize, Serialize};
 
 table! {
-    /// Drops the packets that have waited longest for one that does not fit: senders hear of it sooner.
+    /// Drops the oldest packets when the queue is full, so that senders detect losses sooner.
     pub struct DropHead {
-        /// How much it holds: "1 BDP".
+        /// The queue limit: "1 BDP".
         pub limit: Limit = Limit::Bdp(1.0),
     }
 }
 
-/// Drop-head: drops the oldest for what does not fit.
+/// Drop from the head of a full queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropHeadPlan {}
 

@@ -1,4 +1,4 @@
-//! Drop-tail: drops what does not fit.
+//! Drop-tail: a full queue drops arriving packets.
 
 use crate::plan::QueueLimit;
 use crate::read::table;
@@ -6,14 +6,14 @@ use crate::schema::Limit;
 use serde::{Deserialize, Serialize};
 
 table! {
-    /// Drops what does not fit.
+    /// Drops arriving packets when the queue is full.
     pub struct DropTail {
-        /// How much it holds: "1 BDP".
+        /// The queue limit: "1 BDP".
         pub limit: Limit = Limit::Bdp(1.0),
     }
 }
 
-/// Drop-tail: drops what does not fit.
+/// Drop-tail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropTailPlan {}
 

@@ -8,56 +8,57 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use tcplab_units::Duration;
 
-/// The gains that `sch_dualpi2` of Linux takes, in hertz.
+/// The gains that Linux `sch_dualpi2` accepts, in hertz.
 const GAIN: RangeInclusive<f64> = 0.003_906_25..=8_388_607.0;
 
 table! {
-    /// Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, all others are
-    /// under `PI2`. The L4S queue is marked in proportion to the square root of what the classic queue
-    /// drops, so that flows of both kinds share the link.
+    /// Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, and all others
+    /// are under `PI2`. L4S packets are marked in proportion to the square root of the classic
+    /// queue's drop probability, so that flows of both kinds share the link.
     pub struct DualPi2 {
-        /// How much both queues hold together: "10000 packets".
+        /// The limit of both queues together: "10000 packets".
         pub limit: Limit = Limit::Packets(10_000),
-        /// The waiting time in the classic queue to aim for: "15 ms".
+        /// The target sojourn time of the classic queue: "15 ms".
         pub target: Duration [SOME_TIME] = Duration::from_millis(15),
-        /// How often the base probability is set anew: "16 ms".
+        /// The update interval of the base probability: "16 ms".
         pub update: Duration [Duration::from_millis(1)..=Duration::MAX] = Duration::from_millis(16),
-        /// The weight of how far the waiting time is from its target, in hertz: 0.16.
+        /// The integral gain, for the distance of the sojourn time from its target, in hertz: 0.16.
         pub alpha: f64 [GAIN] = 0.16,
-        /// The weight of how far the waiting time has moved, in hertz: 3.2.
+        /// The proportional gain, for the change of the sojourn time, in hertz: 3.2.
         pub beta: f64 [GAIN] = 3.2,
-        /// The coupling factor k: L4S packets are marked with k times the base probability, classic
-        /// packets dropped or marked with its square.
+        /// The coupling factor k: L4S packets are marked with k times the base probability, and
+        /// classic packets dropped or marked with its square.
         pub coupling: f64 [0.0..=255.0] = 2.0,
-        /// The waiting time in the L4S queue from which packets are marked: "1 ms".
+        /// The sojourn time in the L4S queue from which packets are marked: "1 ms".
         pub threshold: Duration = Duration::from_millis(1),
-        /// Over how much more waiting time the probability of these marks climbs from 0 to 1. With
-        /// "0 ms", all are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a
-        /// ramp of "400 us".
+        /// The range above the threshold over which the marking probability rises from 0 to 1. With
+        /// "0 ms", all packets are marked from the threshold on; RFC 9332 has a threshold of "800
+        /// us" and a ramp of "400 us".
         pub ramp: Duration = Duration::ZERO,
-        /// Packets that must wait behind a packet of the L4S queue, for it to be marked for its
-        /// waiting time: 1, as in RFC 9332. Linux has 0, with which packets that wait for one in
-        /// transmission are marked on slow links.
+        /// The number of packets that must wait behind an L4S packet for it to be marked for its
+        /// sojourn time: 1, as in RFC 9332. Linux has 0, with which packets that only wait for one
+        /// in transmission are marked on slow links.
         pub behind: u64 = 1,
-        /// Which queue is served: "wrr" (weighted round robin) or "time-shifted".
+        /// The scheduler between the queues: "wrr" (weighted round robin) or "time-shifted".
         pub scheduler: DualScheduler = DualScheduler::Wrr,
-        /// With "wrr": the percentage of the link that the classic queue has while both queues wait.
+        /// With "wrr": the percentage of the link reserved for the classic queue while both queues
+        /// are backlogged.
         pub protection: u64 [0..=100] = 10,
         /// With "time-shifted": how much longer a classic packet must have waited to go first.
         pub shift: Duration = Duration::from_millis(50),
-        /// What happens when all L4S packets would be marked: with `true`, packets of both queues are
-        /// dropped as classic packets are; with `false`, the queue fills up.
+        /// What happens when all L4S packets would be marked: with `true`, packets of both queues
+        /// are dropped with the classic probability; with `false`, the queue fills up.
         pub drop_on_overload: bool = true,
     }
 }
 
 words! {
-    /// Which of the two queues of `DualPI2` is served.
+    /// The scheduler between the two queues of `DualPI2`.
     #[what("scheduler")]
     pub enum DualScheduler {
-        /// The L4S queue first, but for a share of the classic queue.
+        /// The L4S queue first, except for a share of the classic queue.
         "wrr" => Wrr,
-        /// The packet that came first, where L4S packets count as having come earlier.
+        /// The packet that came first, with L4S packets counted as older.
         "time-shifted" => TimeShifted,
     }
 }
@@ -67,27 +68,27 @@ as_written!(DualScheduler);
 /// The dual-queue coupled AQM of L4S (RFC 9332).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DualPi2Plan {
-    /// The waiting time in the classic queue to aim for.
+    /// The target sojourn time of the classic queue.
     pub target: Duration,
-    /// How often the base probability is set anew.
+    /// The update interval of the base probability.
     pub update: Duration,
-    /// The weight of how far the waiting time is from its target, in hertz.
+    /// The integral gain, in hertz.
     pub alpha: f64,
-    /// The weight of how far the waiting time has moved, in hertz.
+    /// The proportional gain, in hertz.
     pub beta: f64,
     /// The coupling factor.
     pub coupling: f64,
-    /// The waiting time in the L4S queue from which packets are marked.
+    /// The sojourn time in the L4S queue from which packets are marked.
     pub threshold: Duration,
-    /// Over how much more of it the probability of these marks climbs to 1.
+    /// The range above the threshold over which the marking probability rises to 1.
     pub ramp: Duration,
-    /// Packets that must wait behind one that is marked for its waiting time.
+    /// Packets that must wait behind a packet marked for its sojourn time.
     pub behind: u64,
-    /// Which queue is served.
+    /// The scheduler between the queues.
     pub scheduler: DualScheduler,
     /// The percentage of the classic queue with weighted round robin.
     pub protection: u64,
-    /// How much earlier L4S packets count as having come with a time-shifted queue.
+    /// How much older L4S packets count in a time-shifted queue.
     pub shift: Duration,
     /// Whether an overload leads to drops in both queues.
     pub drop_on_overload: bool,

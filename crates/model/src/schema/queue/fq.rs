@@ -1,4 +1,4 @@
-//! A fair queue with pacing, as Linux `fq`.
+//! Fair queueing with pacing, as in Linux `sch_fq`.
 
 use crate::plan::QueueLimit;
 use crate::read::table;
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 table! {
     /// Serves flows in turn.
     pub struct Fq {
-        /// How much all queues hold together: "10000 packets".
+        /// The limit of all queues together: "10000 packets".
         pub limit: Limit = Limit::Packets(10_000),
-        /// How many packets of one flow it holds: 100.
+        /// The packet limit of one flow: 100.
         pub flow_limit: u64 [AT_LEAST_ONE] = 100,
-        /// The bytes a flow may send in its turn: 3028.
+        /// The bytes that a flow may send in a turn: 3028.
         pub quantum: u64 [1..=1 << 20] = 3028,
-        /// The bytes a flow may send at first: 15140.
+        /// The bytes that a new flow may send in its first turn: 15140.
         pub initial_quantum: u64 [1..=1 << 30] = 15_140,
     }
 }
 
-/// A fair queue with pacing, as Linux `fq`.
+/// Fair queueing with pacing, as in Linux `sch_fq`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FqPlan {
-    /// How many packets of one flow it holds.
+    /// The packet limit of one flow.
     pub flow_limit: u64,
-    /// The bytes a flow may send in its turn.
+    /// The bytes that a flow may send in a turn.
     pub quantum: u64,
-    /// The bytes a flow may send at first.
+    /// The bytes that a new flow may send in its first turn.
     pub initial_quantum: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A fair queue with `CoDel` (RFC 8290).
+//! Fair queueing with `CoDel` (RFC 8290).
 
 use crate::plan::QueueLimit;
 use crate::read::table;
@@ -7,35 +7,35 @@ use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
 table! {
-    /// Serves flows in turn, each from a `CoDel` queue of its own.
+    /// Serves flows in turn, each from its own `CoDel` queue.
     pub struct FqCoDel {
-        /// How much all queues hold together: "10240 packets".
+        /// The limit of all queues together: "10240 packets".
         pub limit: Limit = Limit::Packets(10_240),
-        /// The number of queues that flows are spread over: 1024.
+        /// The number of queues to which flows are hashed: 1024.
         pub flows: u64 [1..=65_536] = 1024,
-        /// The bytes a flow may send in its turn: 1514.
+        /// The bytes that a flow may send in a turn: 1514.
         pub quantum: u64 [256..=1 << 20] = 1514,
-        /// The waiting time that is acceptable: "5 ms".
+        /// The target sojourn time: "5 ms".
         pub target: Duration [SOME_TIME] = Duration::from_millis(5),
-        /// How long it may be exceeded: "100 ms".
+        /// The interval for which the target may be exceeded: "100 ms".
         pub interval: Duration [SOME_TIME] = Duration::from_millis(100),
-        /// Whether packets that can be are marked, not dropped.
+        /// Whether ECN-capable packets are marked instead of dropped.
         pub ecn: bool = true,
     }
 }
 
-/// A fair queue with `CoDel` (RFC 8290).
+/// Fair queueing with `CoDel` (RFC 8290).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FqCoDelPlan {
     /// The number of queues.
     pub flows: u64,
-    /// The bytes a flow may send in its turn.
+    /// The bytes that a flow may send in a turn.
     pub quantum: u64,
-    /// The acceptable waiting time.
+    /// The target sojourn time.
     pub target: Duration,
-    /// How long it may be exceeded.
+    /// The interval for which the target may be exceeded.
     pub interval: Duration,
-    /// Whether packets are marked where they can be.
+    /// Whether ECN-capable packets are marked.
     pub ecn: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A fair queue with PIE, as Linux `fq_pie`.
+//! Fair queueing with PIE, as in Linux `fq_pie`.
 
 use crate::plan::QueueLimit;
 use crate::read::table;
@@ -7,51 +7,52 @@ use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
 table! {
-    /// Serves flows in turn, each from a `PIE` queue of its own.
+    /// Serves flows in turn, each from its own `PIE` queue.
     pub struct FqPie {
-        /// How much all queues hold together: "10240 packets".
+        /// The limit of all queues together: "10240 packets".
         pub limit: Limit = Limit::Packets(10_240),
-        /// The number of queues that flows are spread over: 1024.
+        /// The number of queues to which flows are hashed: 1024.
         pub flows: u64 [1..=65_536] = 1024,
-        /// The bytes a flow may send in its turn: 1514.
+        /// The bytes that a flow may send in a turn: 1514.
         pub quantum: u64 [1..=1 << 20] = 1514,
-        /// The waiting time to aim for: "15 ms".
+        /// The target delay: "15 ms".
         pub target: Duration [SOME_TIME] = Duration::from_millis(15),
-        /// How often the probabilities are set anew: "15 ms".
+        /// The update interval of the probabilities: "15 ms".
         pub update: Duration [SOME_TIME] = Duration::from_millis(15),
-        /// The weight of how far the waiting time is from its target, in sixteenths per second: 2.
+        /// The integral gain, for the distance of the delay from its target, in sixteenths per
+        /// second: 2.
         pub alpha: u64 [0..=32] = 2,
-        /// The weight of how far the waiting time has moved, in sixteenths per second: 20.
+        /// The proportional gain, for the change of the delay, in sixteenths per second: 20.
         pub beta: u64 [0..=32] = 20,
         /// Whether small packets are dropped less often than large ones.
         pub bytemode: bool = false,
-        /// Whether packets that can be are marked, not dropped.
+        /// Whether ECN-capable packets are marked instead of dropped.
         pub ecn: bool = false,
-        /// Up to which probability, in percent, packets are marked and not dropped: 10.
+        /// The probability up to which packets are marked instead of dropped, in percent: 10.
         pub ecn_prob: u64 [0..=100] = 10,
     }
 }
 
-/// A fair queue with PIE, as Linux `fq_pie`.
+/// Fair queueing with PIE, as in Linux `fq_pie`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FqPiePlan {
     /// The number of queues.
     pub flows: u64,
-    /// The bytes a flow may send in its turn.
+    /// The bytes that a flow may send in a turn.
     pub quantum: u64,
-    /// The waiting time to aim for.
+    /// The target delay.
     pub target: Duration,
-    /// How often the probabilities are set anew.
+    /// The update interval of the probabilities.
     pub update: Duration,
-    /// The weight of how far the waiting time is from its target, in sixteenths.
+    /// The integral gain, in sixteenths.
     pub alpha: u64,
-    /// The weight of how far the waiting time has moved, in sixteenths.
+    /// The proportional gain, in sixteenths.
     pub beta: u64,
     /// Whether small packets are dropped less often.
     pub bytemode: bool,
-    /// Whether packets are marked where they can be.
+    /// Whether ECN-capable packets are marked.
     pub ecn: bool,
-    /// Up to which probability they are, in percent.
+    /// The probability up to which packets are marked, in percent.
     pub ecn_prob: u64,
 }
 

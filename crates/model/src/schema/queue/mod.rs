@@ -1,7 +1,8 @@
-//! Queues: where packets wait for a link, and which of them are dropped.
+//! Queue disciplines.
 //!
-//! Each discipline has a file: the table that experiments write, and its resolved form, which plans hold
-//! and backends read (`...Plan`). Which backend runs it says [`crate::support`].
+//! Each discipline has a file with the table that experiments contain and its resolved form, which
+//! plans contain and backends read (`...Plan`). [`crate::support`] lists the backends that run each
+//! discipline.
 
 mod cake;
 mod codel;
@@ -38,12 +39,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tcplab_units::Rate;
 
-/// All disciplines, each with what it is, its word, its table and its resolved form.
+/// All disciplines, each with its description, its word, its table and its resolved form.
 macro_rules! disciplines {
     ($($(#[doc = $doc:literal])+ $word:literal => $table:ident, $plan:ident;)+) => {
         choice! {
-            /// The queue in front of a link: its size alone (`"1 BDP"`, `"250 packets"`, `"64 kB"`, `"50 ms"`) for
-            /// drop-tail, or a table with the `kind` of discipline and its settings.
+            /// The queue in front of a link: a limit alone (`"1 BDP"`, `"250 packets"`, `"64 kB"`,
+            /// `"50 ms"`) for drop-tail, or a table with the `kind` of discipline and its settings.
             #[what("queue discipline")]
             #[short(only_limit)]
             pub enum Queue {
@@ -51,7 +52,7 @@ macro_rules! disciplines {
             }
         }
 
-        /// Which packets a queue drops, and in which order it serves them.
+        /// A queue discipline: which packets are dropped, and in which order packets are served.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind")]
         pub enum Discipline {
@@ -59,7 +60,7 @@ macro_rules! disciplines {
         }
 
         impl Discipline {
-            /// What experiments call it.
+            /// The word in experiments.
             pub fn word(&self) -> &'static str {
                 match self {
                     $(Self::$table(_) => $word,)+
@@ -68,14 +69,14 @@ macro_rules! disciplines {
         }
 
         impl Queue {
-            /// How much it holds, as it was written.
+            /// The limit as written.
             pub(crate) fn limit(&self) -> Limit {
                 match self {
                     $(Self::$table(queue) => queue.limit,)+
                 }
             }
 
-            /// The resolved form, with the means to resolve sizes.
+            /// The resolved form; `size` resolves sizes.
             pub(crate) fn plan(&self, size: &dyn Fn(Limit) -> QueueLimit) -> QueuePlan {
                 let discipline = match self {
                     $(Self::$table(queue) => Discipline::$table(queue.plan(size)),)+
@@ -87,36 +88,36 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    /// Drops what does not fit.
+    /// A full queue drops arriving packets.
     "droptail" => DropTail, DropTailPlan;
-    /// Drops the oldest packets for one that does not fit.
+    /// A full queue drops its oldest packets.
     "drophead" => DropHead, DropHeadPlan;
     /// Random Early Detection (Floyd & Jacobson 1993).
     "red" => Red, RedPlan;
     /// Controlled Delay (RFC 8289).
     "codel" => CoDel, CoDelPlan;
-    /// A fair queue of flows, each under `CoDel` (RFC 8290).
+    /// Fair queueing of flows, each under `CoDel` (RFC 8290).
     "fq-codel" => FqCoDel, FqCoDelPlan;
     /// Proportional Integral controller Enhanced (RFC 8033).
     "pie" => Pie, PiePlan;
-    /// A fair queue of flows, each under `PIE`, as Linux `fq_pie`.
+    /// Fair queueing of flows, each under `PIE`, as in Linux `fq_pie`.
     "fq-pie" => FqPie, FqPiePlan;
-    /// Stochastic Fairness Queueing, as Linux `sfq`.
+    /// Stochastic Fairness Queueing, as in Linux `sch_sfq`.
     "sfq" => Sfq, SfqPlan;
-    /// A token bucket: a rate below that of the link, as Linux `tbf`.
+    /// A token bucket with a rate below that of the link, as in Linux `sch_tbf`.
     "tbf" => Tbf, TbfPlan;
-    /// A fair queue of flows that also paces them, as Linux `fq`.
+    /// Fair queueing of flows with pacing, as in Linux `sch_fq`.
     "fq" => Fq, FqPlan;
-    /// A fair queue with `CoDel`, host by host and flow by flow, as Linux `cake`.
+    /// Fair queueing of hosts and their flows under COBALT, with a shaper, as in Linux `sch_cake`.
     "cake" => Cake, CakePlan;
-    /// Two coupled queues, one for L4S and one for all else (RFC 9332).
+    /// Two coupled queues, one for L4S and one for all other packets (RFC 9332).
     "dualpi2" => DualPi2, DualPi2Plan;
-    /// A token bucket that drops what it has no tokens for.
+    /// A token bucket that drops packets for which it has no tokens.
     "policer" => Policer, PolicerPlan;
 }
 
 impl Queue {
-    /// Whether its sizes are counted in bytes, as Linux counts them. Those of others are in packets.
+    /// Whether sizes are counted in bytes, as in Linux. Other disciplines count packets.
     pub(crate) fn counts_bytes(&self) -> bool {
         matches!(
             self,
@@ -126,7 +127,7 @@ impl Queue {
 }
 
 impl Discipline {
-    /// The rate to which it holds traffic, if it is a shaper or a policer.
+    /// The rate to which traffic is limited, if the discipline is a shaper or a policer.
     pub fn rate(&self) -> Option<Rate> {
         match self {
             Self::Tbf(tbf) => Some(tbf.rate),
@@ -136,7 +137,7 @@ impl Discipline {
         }
     }
 
-    /// Whether it marks packets of flows with ECN.
+    /// Whether ECN-capable packets are marked.
     pub fn marks(&self) -> bool {
         match self {
             Self::Red(red) => red.ecn,
@@ -156,7 +157,7 @@ impl Default for Queue {
     }
 }
 
-/// A size alone is drop-tail; a word alone is a discipline.
+/// A limit alone is drop-tail; a word alone is a discipline.
 fn only_limit(value: &Value) -> Option<Value> {
     match value {
         Value::String(text) if text.trim_start().starts_with(|c: char| c.is_alphabetic()) => None,

@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
 table! {
-    /// Drops at random so that packets wait as long as it aims for.
+    /// Drops packets at random, with a probability that keeps the delay at its target.
     pub struct Pie {
-        /// How much it holds: "1000 packets".
+        /// The queue limit: "1000 packets".
         pub limit: Limit = Limit::Packets(1000),
-        /// The waiting time to aim for: "15 ms".
+        /// The target delay: "15 ms".
         pub target: Duration [SOME_TIME] = Duration::from_millis(15),
-        /// How often the probability is set anew: "15 ms".
+        /// The update interval of the probability: "15 ms".
         pub update: Duration [SOME_TIME] = Duration::from_millis(15),
-        /// The weight of how far the waiting time is from its target, in sixteenths per second: 2.
+        /// The integral gain, for the distance of the delay from its target, in sixteenths per
+        /// second: 2.
         pub alpha: u64 [0..=32] = 2,
-        /// The weight of how far the waiting time has moved, in sixteenths per second: 20.
+        /// The proportional gain, for the change of the delay, in sixteenths per second: 20.
         pub beta: u64 [0..=32] = 20,
         /// Whether small packets are dropped less often than large ones.
         pub bytemode: bool = false,
-        /// Whether packets that can be are marked, not dropped.
+        /// Whether ECN-capable packets are marked instead of dropped.
         pub ecn: bool = false,
     }
 }
@@ -29,17 +30,17 @@ table! {
 /// Proportional Integral controller Enhanced (RFC 8033).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PiePlan {
-    /// The waiting time to aim for.
+    /// The target delay.
     pub target: Duration,
-    /// How often the probability is set anew.
+    /// The update interval of the probability.
     pub update: Duration,
-    /// The weight of how far the waiting time is from its target, in sixteenths.
+    /// The integral gain, in sixteenths.
     pub alpha: u64,
-    /// The weight of how far the waiting time has moved, in sixteenths.
+    /// The proportional gain, in sixteenths.
     pub beta: u64,
     /// Whether small packets are dropped less often.
     pub bytemode: bool,
-    /// Whether packets are marked where they can be.
+    /// Whether ECN-capable packets are marked.
     pub ecn: bool,
 }
 

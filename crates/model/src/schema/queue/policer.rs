@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 use tcplab_units::{Bytes, Rate};
 
 table! {
-    /// Drops packets that come when there are no tokens left. None waits for tokens, as in `tbf`: those
-    /// that pass wait for the link alone.
+    /// Drops packets that find no tokens. Packets do not wait for tokens as in `tbf`: those that
+    /// pass only wait for the link.
     pub struct Policer {
-        /// How much waits for the link: "1 BDP" of its rate.
+        /// The limit of the queue behind the policer: "1 BDP" of the link's rate.
         pub limit: Limit = Limit::Bdp(1.0),
         /// The rate at which tokens come: "10 Mbit/s".
         pub rate: Rate,
-        /// How many bytes may pass at once after a pause: "32 kB". Larger packets are dropped.
+        /// The burst size, which may pass at once after a pause: "32 kB". Larger packets are
+        /// dropped.
         pub burst: Bytes [Bytes(1)..=Bytes(4_294_967_295)],
     }
 }
@@ -24,7 +25,7 @@ table! {
 pub struct PolicerPlan {
     /// The rate at which tokens come.
     pub rate: Rate,
-    /// How many bytes may pass at once.
+    /// The burst size in bytes.
     pub burst: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Stochastic Fairness Queueing, as Linux `sfq`.
+//! Stochastic Fairness Queueing, as in Linux `sch_sfq`.
 
 use crate::plan::QueueLimit;
 use crate::read::table;
@@ -6,32 +6,32 @@ use crate::schema::Limit;
 use serde::{Deserialize, Serialize};
 
 table! {
-    /// Serves flows in turn. For a packet that does not fit, the longest queue loses its last.
+    /// Serves flows in turn. When the limit is reached, the longest queue loses its last packet.
     pub struct Sfq {
-        /// How much all queues hold together: "127 packets".
+        /// The limit of all queues together: "127 packets".
         pub limit: Limit = Limit::Packets(127),
-        /// How many packets of one flow it holds: 127.
+        /// The packet limit of one flow: 127.
         pub depth: u64 [1..=127] = 127,
-        /// How many flows can have packets in it at once: 128.
+        /// The most flows that may be backlogged at once: 128.
         pub flows: u64 [1..=65_408] = 128,
-        /// The bytes a flow may send in its turn: 1514.
+        /// The bytes that a flow may send in a turn: 1514.
         pub quantum: u64 [256..=1 << 20] = 1514,
     }
 }
 
-/// Stochastic Fairness Queueing, as Linux `sfq`.
+/// Stochastic Fairness Queueing, as in Linux `sch_sfq`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SfqPlan {
-    /// How many packets of one flow it holds.
+    /// The packet limit of one flow.
     pub depth: u64,
-    /// How many flows can have packets in it at once.
+    /// The most flows that may be backlogged at once.
     pub flows: u64,
-    /// The bytes a flow may send in its turn.
+    /// The bytes that a flow may send in a turn.
     pub quantum: u64,
 }
 
 impl SfqPlan {
-    /// The number of values that the hash of a flow has, which is that of `tc`.
+    /// The number of hash values, which is the default of `tc`.
     pub const DIVISOR: u32 = 1024;
 }
 

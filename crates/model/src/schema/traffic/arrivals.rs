@@ -1,4 +1,4 @@
-//! Transfers that begin one after another.
+//! Transfers that arrive over time.
 
 use super::{POSITIVE, Setting, Sizes, invalid};
 use crate::mistake::Problem;
@@ -9,50 +9,51 @@ use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
 table! {
-    /// New transfers begin one after another, each over a connection of its own: at random
-    /// (`per_second`, or so many that they make a `load`), at fixed times (`every`), or whenever one
-    /// of so many `users` has thought after the transfer before. One of these four keys is given.
+    /// Transfers that arrive over time, each over a connection of its own: at random (`per_second`,
+    /// or at the rate of a `load`), at fixed times (`every`), or when one of several `users` has
+    /// finished thinking after the previous transfer. Exactly one of these four keys is required.
     pub struct Arrivals {
-        /// How many begin in a second, on average: 0.15. They are a Poisson process.
+        /// The mean number of transfers in a second: 0.15. Arrivals are a Poisson process.
         pub per_second: Option<f64> [POSITIVE] = None,
-        /// The load of the bottleneck that they make, in place of `per_second`: "50 %" of its rate, or of that
-        /// of its shaper or policer. If the rate changes (`rate_changes`), the first one counts.
-        /// Counted are the data and the headers of full segments, not handshakes, ACKs and what is sent
-        /// again: transfers of the mean size S begin at a rate of load x rate / (8 S x segment / data),
-        /// with the sizes of a full segment with and without its headers. The flows of one entry that
-        /// have the same bottleneck make this load together.
+        /// The load on the bottleneck, instead of `per_second`: "50 %" of its rate, or of that of
+        /// its shaper or policer. If the rate changes (`rate_changes`), the initial one counts. The
+        /// load counts the data and the headers of full segments, not handshakes, ACKs and
+        /// retransmissions: transfers of the mean size S arrive at a rate of load x rate / (8 S x
+        /// segment / data), with the sizes of a full segment with and without its headers. The
+        /// flows of one entry with the same bottleneck make this load together.
         pub load: Option<Load> = None,
-        /// The time from one beginning to the next: "10 ms". The first transfer begins at once.
+        /// The time between arrivals: "10 ms". The first transfer begins at once.
         pub every: Option<Duration> [SOME_TIME] = None,
-        /// How many users there are, each with one transfer at a time: 5. All begin at once.
+        /// The number of users, each with one transfer at a time: 5. All begin at once.
         pub users: Option<u64> [1..=MILLION] = None,
-        /// The time from the end of a user's transfer, when all its data have arrived, to the
+        /// The think time from the end of a user's transfer, when all its data has arrived, to the
         /// beginning of the next: "1 s". Only with `users`.
         pub think: Option<Duration> = None,
-        /// How large they are: a size ("20 kB") or a distribution.
+        /// The sizes of transfers: one size ("20 kB") or a distribution.
         pub sizes: Sizes,
-        /// How many begin in total: 1000. Without a number they go on until the experiment ends.
+        /// The total number of transfers: 1000. By default transfers arrive until the experiment
+        /// ends.
         pub transfers: Option<u64> [AT_LEAST_ONE] = None,
     }
 }
 
-/// New transfers begin one after another.
+/// Transfers that arrive over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalsPlan {
-    /// When they begin.
+    /// When transfers begin.
     pub begin: Begin,
-    /// How large they are.
+    /// The sizes of transfers.
     #[serde(deserialize_with = "stored::setting")]
     pub sizes: Sizes,
-    /// How many begin in total; nothing means until the experiment ends.
+    /// The total number of transfers; `None` means until the experiment ends.
     pub transfers: Option<u64>,
-    /// The load that they offer to their bottleneck, as a share of its rate. Not known of a closed loop,
-    /// and of sizes without a mean.
+    /// The offered load, as a share of the bottleneck's rate. Unknown for a closed loop, and for
+    /// sizes without a mean.
     pub offered: Option<f64>,
 }
 
 impl ArrivalsPlan {
-    /// How many begin in so long a time, on average; not known where each waits for the one before.
+    /// The mean number of transfers that begin in this time; unknown for a closed loop.
     pub(crate) fn expected(&self, duration: Duration) -> Option<f64> {
         let number = match self.begin {
             Begin::Poisson { per_second } => per_second * duration.as_secs_f64(),
@@ -69,19 +70,19 @@ impl ArrivalsPlan {
 pub enum Begin {
     /// At random: a Poisson process.
     Poisson {
-        /// How many in a second, on average.
+        /// The mean number in a second.
         per_second: f64,
     },
     /// At fixed times, the first at once.
     Fixed {
-        /// The time from one to the next.
+        /// The time between transfers.
         every: Duration,
     },
     /// Each user has one transfer at a time; all users begin at once.
     Closed {
-        /// How many users.
+        /// The number of users.
         users: u64,
-        /// The time from the end of one to the beginning of the next.
+        /// The time from the end of a transfer to the beginning of the next.
         think: Duration,
     },
 }
@@ -105,7 +106,7 @@ impl Arrivals {
         Ok(ArrivalsPlan { begin, sizes, transfers, offered })
     }
 
-    /// The key that says how many begin.
+    /// The key that sets the arrivals.
     pub(crate) fn key(&self) -> &'static str {
         match (self.per_second, self.load) {
             (Some(_), _) => "per_second",
@@ -156,7 +157,7 @@ impl Arrivals {
     }
 }
 
-/// The bits that a transfer of so many bytes puts on the wire, at the share of headers of full segments.
+/// The bits on the wire of a transfer with so many bytes, with the headers of full segments.
 fn bits(mean: f64, setting: &Setting<'_>) -> f64 {
     mean * 8.0 * setting.segment_bytes as f64 / setting.segment_data as f64
 }

@@ -1,4 +1,4 @@
-//! As fast as the transport allows.
+//! Bulk transfer.
 
 use super::Setting;
 use crate::mistake::Problem;
@@ -10,10 +10,10 @@ use tcplab_units::Bytes;
 table! {
     /// Sends as fast as the transport allows.
     pub struct Bulk {
-        /// How much: "1 MB". Without a size it sends until the experiment ends.
+        /// The amount of data: "1 MB". By default the flow sends until the experiment ends.
         pub size: Option<Bytes> = None,
-        /// How much the application hands over in one call: "512 B". It makes the next call when the
-        /// one before has returned. Without it, the send buffer is always as full as it can be.
+        /// The data of one write call: "512 B". The next call follows when the previous one has
+        /// returned. By default the send buffer is always as full as possible.
         pub write: Option<Bytes> [SOME_BYTES] = None,
     }
 }

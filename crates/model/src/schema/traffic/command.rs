@@ -1,4 +1,4 @@
-//! Programs of the machine.
+//! Programs of the machine as traffic.
 
 use super::Setting;
 use crate::mistake::Problem;
@@ -28,10 +28,10 @@ impl Command {
     }
 }
 
-/// What command lines may name in braces: addresses.
+/// The placeholders of command lines, which stand for addresses.
 const PLACES: [&str; 2] = ["server", "client"];
 
-/// The first word in braces that is none of these. Variables of a shell, `${NAME}`, are the shell's.
+/// The first unknown placeholder. Variables of a shell, `${NAME}`, are left to the shell.
 fn unknown_place(line: &str) -> Option<&str> {
     line.match_indices('{').find_map(|(open, _)| {
         let (word, _) = line[open + 1..].split_once('}')?;

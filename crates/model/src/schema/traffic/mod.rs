@@ -1,7 +1,7 @@
-//! What applications do: the data they send, and when.
+//! Application traffic: the data that applications send, and when.
 //!
-//! Each kind has a file: the table that experiments write, and its resolved form, which plans hold and
-//! backends read (`...Plan`, or the table itself where nothing in it is left open).
+//! Each kind has a file with the table that experiments contain and its resolved form, which plans
+//! contain and backends read (`...Plan`, or the table itself where it leaves nothing open).
 
 mod arrivals;
 mod bulk;
@@ -27,22 +27,22 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use tcplab_units::{Duration, Rate};
 
-/// Any number but zero that makes sense.
+/// The range of positive numbers that make sense.
 const POSITIVE: RangeInclusive<f64> = 1e-9..=1e9;
 
-/// All kinds, each with what it does, its word, its table and its resolved form.
+/// All kinds, each with its description, its word, its table and its resolved form.
 macro_rules! applications {
     ($($(#[doc = $doc:literal])+ $word:literal => $table:ident, $plan:ident;)+) => {
         choice! {
-            /// What the application does: a word (`"bulk"`) where the rest has defaults, or a table with
-            /// its `kind`.
+            /// The traffic of the application: a word (`"bulk"`) if all settings have defaults, or
+            /// a table with its `kind`.
             #[what("kind of traffic")]
             pub enum Traffic {
                 $($(#[doc = $doc])+ $word => $table,)+
             }
         }
 
-        /// What the application of a flow does, with nothing left open.
+        /// The traffic of a flow's application, fully resolved.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind")]
         pub enum TrafficPlan {
@@ -72,41 +72,41 @@ macro_rules! applications {
 applications! {
     /// Sends as fast as the transport allows.
     "bulk" => Bulk, Bulk;
-    /// Sends as fast as the transport allows, at times.
+    /// Sends as fast as the transport allows, in on periods.
     "on-off" => OnOff, OnOffPlan;
-    /// Loads things like a web browser, over several connections.
+    /// Loads objects like a web browser, over several connections.
     "web" => Web, WebPlan;
-    /// New transfers begin one after another, each over a connection of its own.
+    /// Transfers that arrive over time, each over a connection of its own.
     "arrivals" => Arrivals, ArrivalsPlan;
-    /// Sends datagrams at a pace of its own, whatever becomes of them.
+    /// Sends datagrams at a given rate, regardless of their fate.
     "udp" => Udp, UdpPlan;
-    /// Asks, is answered, thinks, and asks again, over one connection.
+    /// Requests and responses over one connection, with think times.
     "requests" => Requests, Requests;
-    /// Real programs do the sending. Only where there are real hosts.
+    /// Real programs send the data. Only for backends with real hosts.
     "command" => Command, Command;
 }
 
-/// What the resolved form of traffic depends on, besides the table itself.
+/// The inputs of the resolved form of traffic, besides the table itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Setting<'a> {
-    /// How long the experiment lasts.
+    /// The duration of the experiment.
     pub duration: Duration,
     /// The class of the flow.
     pub class: &'a str,
-    /// The largest packet that the path carries, with its IP header.
+    /// The largest packet on the path, with its IP header.
     pub mtu: u64,
-    /// The data in a full TCP segment.
+    /// The payload of a full TCP segment.
     pub segment_data: u64,
-    /// A full TCP segment with its headers.
+    /// The size of a full TCP segment with its headers.
     pub segment_bytes: u64,
     /// The rate of the bottleneck.
     pub bottleneck: Rate,
-    /// The flows of the same entry that have this bottleneck.
+    /// The number of flows of the same entry with this bottleneck.
     pub sharers: u64,
 }
 
 impl Traffic {
-    /// What carries the data: datagrams for `udp`.
+    /// Whether the data is sent as datagrams.
     pub(crate) fn is_datagrams(&self) -> bool {
         matches!(self, Self::Udp(_))
     }
@@ -118,7 +118,8 @@ impl Traffic {
 }
 
 impl TrafficPlan {
-    /// Whether it is over when so much has arrived, rather than with the experiment.
+    /// Whether the flow ends when a given amount of data has arrived, rather than with the
+    /// experiment.
     pub fn has_end(&self) -> bool {
         match self {
             Self::Bulk(bulk) => bulk.size.is_some(),
@@ -130,7 +131,7 @@ impl TrafficPlan {
         }
     }
 
-    /// The load that it offers to its bottleneck, as a share of its rate, where that is known.
+    /// The offered load, as a share of the bottleneck's rate, if known.
     pub fn offered(&self) -> Option<f64> {
         match self {
             Self::Arrivals(arrivals) => arrivals.offered,

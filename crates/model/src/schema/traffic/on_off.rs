@@ -1,4 +1,4 @@
-//! Bulk traffic at times.
+//! Bulk traffic in on periods.
 
 use super::{Setting, invalid};
 use crate::mistake::Problem;
@@ -8,23 +8,22 @@ use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
 table! {
-    /// Sends as fast as the transport allows, at times: either in `periods` or `on` and `off` in
-    /// turn.
+    /// Sends as fast as the transport allows in on periods: either those of `periods`, or `on` and
+    /// `off` in turn.
     pub struct OnOff {
-        /// From when to when it sends, counted from the start of the flow:
-        /// `[["250 s", "500 s"], ["750 s", "1000 s"]]`.
+        /// The on periods, from the start of the flow: `[["250 s", "500 s"], ["750 s", "1000 s"]]`.
         pub periods: Vec<(Duration, Duration)> = Vec::new(),
-        /// How long it sends: "2 s".
+        /// The length of an on period: "2 s".
         pub on: Option<Duration> [SOME_TIME] = None,
-        /// How long it then pauses, before it sends again: "1 s".
+        /// The length of the pause between on periods: "1 s".
         pub off: Option<Duration> [SOME_TIME] = None,
     }
 }
 
-/// Sends as fast as the transport allows, at times.
+/// Bulk traffic in on periods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OnOffPlan {
-    /// From when to when it sends, counted from the start of the flow: in order, without overlap.
+    /// The on periods, from the start of the flow: in order, without overlap.
     pub periods: Vec<(Duration, Duration)>,
 }
 
@@ -36,7 +35,7 @@ impl OnOff {
     }
 }
 
-/// The periods in which an application is on; nothing where no key says so.
+/// The on periods of an application; `None` if no key sets any.
 pub(super) fn periods(
     given: &[(Duration, Duration)],
     on: Option<Duration>,

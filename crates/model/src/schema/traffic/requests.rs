@@ -1,4 +1,4 @@
-//! Questions and answers.
+//! Requests and responses.
 
 use super::Setting;
 use crate::mistake::Problem;
@@ -8,18 +8,18 @@ use crate::stored::as_written;
 use tcplab_units::{Bytes, Duration};
 
 table! {
-    /// Asks, is answered, thinks, and asks again, over one connection. Answers flow from `from` to
+    /// Requests and responses over one connection, with think times. Responses flow from `from` to
     /// `to`.
     pub struct Requests {
-        /// The size of a question: "400 B".
+        /// The size of a request: "400 B".
         pub request: Bytes = Bytes(400),
-        /// The size of an answer: "20 kB".
+        /// The size of a response: "20 kB".
         pub response: Bytes,
-        /// The time from the arrival of a question to the first byte of its answer: "20 ms".
+        /// The time from the arrival of a request to the first byte of the response: "20 ms".
         pub server_time: Duration = Duration::ZERO,
-        /// The time from an answer to the next question: "1 s".
+        /// The think time from a response to the next request: "1 s".
         pub think: Duration = Duration::ZERO,
-        /// How many questions: 100. Without a number they go on until the experiment ends.
+        /// The number of requests: 100. By default requests continue until the experiment ends.
         pub requests: Option<u64> [AT_LEAST_ONE] = None,
     }
 }

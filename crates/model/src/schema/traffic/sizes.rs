@@ -1,4 +1,4 @@
-//! How large transfers are.
+//! The sizes of transfers.
 
 use super::{POSITIVE, invalid};
 use crate::mistake::Problem;
@@ -6,25 +6,25 @@ use crate::read::{choice, table};
 use tcplab_units::Bytes;
 
 choice! {
-    /// How large transfers are: one size (`"20 kB"`), or a table with the `kind` of distribution.
+    /// The sizes of transfers: one size (`"20 kB"`), or a table with the `kind` of distribution.
     #[what("distribution of sizes")]
     #[short(only_size)]
     pub enum Sizes {
-        /// All the same.
+        /// One size.
         "fixed" => Fixed,
-        /// Zipf's law: the n-th smallest size, of n times `unit`, has a probability of n^-exponent.
+        /// Zipf's law: the n-th smallest size, n times `unit`, has a probability of n^-exponent.
         "zipf" => Zipf,
-        /// The Pareto distribution: many small, a few very large.
+        /// The Pareto distribution: many small sizes, and a few very large ones.
         "pareto" => Pareto,
         /// The log-normal distribution.
         "lognormal" => LogNormal,
-        /// Sizes measured elsewhere.
+        /// Measured sizes.
         "empirical" => Empirical,
     }
 }
 
 table! {
-    /// All the same size.
+    /// One size.
     pub struct Fixed {
         /// The size: "20 kB".
         pub size: Bytes,
@@ -46,7 +46,7 @@ table! {
 table! {
     /// The Pareto distribution, cut off at `max`.
     pub struct Pareto {
-        /// The shape: 1.2. The smaller it is, the more of the data is in large transfers.
+        /// The shape: 1.2. Smaller shapes put more of the data into large transfers.
         pub shape: f64 [POSITIVE],
         /// The smallest size: "4 kB".
         pub min: Bytes,
@@ -58,7 +58,7 @@ table! {
 table! {
     /// The log-normal distribution.
     pub struct LogNormal {
-        /// The size that half of the transfers exceed: "10 kB".
+        /// The median size: "10 kB".
         pub median: Bytes,
         /// The standard deviation of the logarithm: 1.5.
         pub sigma: f64 [POSITIVE],
@@ -68,14 +68,14 @@ table! {
 }
 
 table! {
-    /// Sizes measured elsewhere.
+    /// Measured sizes.
     pub struct Empirical {
-        /// Sizes, any of which is as likely as the others: `["4 kB", "21 kB", "120 kB"]`.
+        /// Equally likely sizes: `["4 kB", "21 kB", "120 kB"]`.
         pub sizes: Vec<Bytes>,
     }
 }
 
-/// Text that begins like a number is one size for all.
+/// A text that begins like a number is one size for all transfers.
 fn only_size(value: &serde_json::Value) -> Option<serde_json::Value> {
     let text = value.as_str()?;
     let is_word = text.trim_start().starts_with(|c: char| c.is_alphabetic());
@@ -100,7 +100,7 @@ impl Sizes {
         }
     }
 
-    /// The mean in bytes, if there is one. That sizes are drawn in whole bytes is left out.
+    /// The mean in bytes, if there is one. Rounding to whole bytes is neglected.
     pub fn mean(&self) -> Option<f64> {
         Some(match self {
             Self::Fixed(fixed) => fixed.size.0 as f64,
@@ -122,11 +122,11 @@ impl Zipf {
     }
 }
 
-/// Terms that are added one by one; the error of the rest is below 1e-12 of the sum.
+/// The number of terms added one by one; the error of the rest is below 1e-12 of the sum.
 const TERMS: u64 = 1000;
 
-/// The sum of n^-exponent for n from 1 to `most`: the first terms, and for the rest the formula of Euler
-/// and Maclaurin, to the first derivative.
+/// The sum of n^-exponent for n from 1 to `most`: the first terms one by one, and the rest by the
+/// Euler-Maclaurin formula, to the first derivative.
 fn sum_of_powers(most: u64, exponent: f64) -> f64 {
     let power = |n: f64| libm::pow(n, -exponent);
     let direct: f64 = (1..=most.min(TERMS)).rev().map(|n| power(n as f64)).sum();
@@ -145,7 +145,7 @@ fn sum_of_powers(most: u64, exponent: f64) -> f64 {
 }
 
 impl Pareto {
-    /// There is none without a largest size if the shape is 1 or less.
+    /// The mean does not exist without a largest size if the shape is 1 or less.
     fn mean(&self) -> Option<f64> {
         let (min, shape) = (self.min.0 as f64, self.shape);
         let Some(max) = self.max else {
@@ -155,8 +155,8 @@ impl Pareto {
         if log <= 0.0 {
             return Some(min);
         }
-        // The integral of x times the density, over what is not cut off; near a shape of 1 it is
-        // a logarithm.
+        // The integral of x times the density, over the part that is not cut off. Near a shape of 1
+        // it is a logarithm.
         let rest = 1.0 - shape;
         let integral = if (rest * log).abs() < 1e-9 { log } else { libm::expm1(rest * log) / rest };
         Some(min * shape * integral / -libm::expm1(-shape * log))
@@ -172,7 +172,7 @@ impl LogNormal {
     }
 }
 
-/// The probability that a standard normal number is below this.
+/// The probability that a standard normal variable is below this value.
 fn normal_below(value: f64) -> f64 {
     libm::erfc(-value / std::f64::consts::SQRT_2) / 2.0
 }

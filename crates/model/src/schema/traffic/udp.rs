@@ -1,4 +1,4 @@
-//! Datagrams.
+//! UDP datagrams.
 
 use super::{Setting, invalid, on_off};
 use crate::mistake::Problem;
@@ -13,42 +13,42 @@ pub const MOST_PAYLOAD: u64 = 65_507;
 
 const PAYLOAD: RangeInclusive<Bytes> = Bytes(1)..=Bytes(MOST_PAYLOAD);
 
-/// The headers of UDP and of IPv4.
+/// The UDP and IPv4 headers.
 const UDP_HEADER: u64 = 8;
 const IP_HEADER: u64 = 20;
 
 table! {
-    /// Sends datagrams, whatever becomes of them: either at a `rate` or at an `interval`, all the time
-    /// or in periods. A datagram larger than the MTU travels in fragments, as IPv4 has it.
+    /// Sends datagrams regardless of their fate: either at a `rate` or at an `interval`, all the
+    /// time or in on periods. A datagram larger than the MTU is fragmented, as in IPv4.
     pub struct Udp {
-        /// How fast, headers included: "2 Mbit/s". While it is off it sends nothing, and the rate is
-        /// that of the time in which it is on.
+        /// The rate during on periods, headers included: "2 Mbit/s".
         pub rate: Option<Rate> = None,
-        /// The time from one datagram to the next: "2 us". Of random gaps, the mean.
+        /// The time between datagrams: "2 us". With random gaps, the mean.
         pub interval: Option<Duration> [SOME_TIME] = None,
-        /// How the times between datagrams are spread.
+        /// The distribution of the times between datagrams.
         pub gaps: Gaps = Gaps::Constant,
         /// The data in each datagram: "1472 B". At most 65,507 B.
         pub payload: Bytes [PAYLOAD] = Bytes(1472),
-        /// How many: 10000. Without a number it sends until the experiment ends.
+        /// The number of datagrams: 10000. By default datagrams are sent until the experiment ends.
         pub packets: Option<u64> [AT_LEAST_ONE] = None,
-        /// From when to when it sends, counted from the start of the flow:
-        /// `[["0 s", "1 s"], ["3 s", "4 s"]]`. Without periods it sends all the time.
+        /// The on periods, from the start of the flow: `[["0 s", "1 s"], ["3 s", "4 s"]]`. By
+        /// default datagrams are sent all the time.
         pub periods: Vec<(Duration, Duration)> = Vec::new(),
-        /// How long it sends: "2 s".
+        /// The length of an on period: "2 s".
         pub on: Option<Duration> [SOME_TIME] = None,
-        /// How long it then pauses, before it sends again: "1 s".
+        /// The length of the pause between on periods: "1 s".
         pub off: Option<Duration> [SOME_TIME] = None,
     }
 }
 
 words! {
-    /// How the times between datagrams are spread. Each period in which a source is on begins anew.
+    /// The distribution of the times between datagrams. Each on period begins anew.
     #[what("spread of gaps")]
     pub enum Gaps {
-        /// All the same; the first datagram leaves at once.
+        /// Constant gaps; the first datagram leaves at once.
         "constant" => Constant,
-        /// Exponentially: datagrams are a Poisson process. The first has such a time before it as well.
+        /// Exponential gaps: datagrams are a Poisson process. The first datagram also has a gap
+        /// before it.
         "poisson" => Poisson,
     }
 }
@@ -56,24 +56,24 @@ words! {
 /// Sends datagrams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UdpPlan {
-    /// The time from one datagram to the next, or its mean; never zero.
+    /// The time between datagrams, or its mean; never zero.
     pub gap: Duration,
-    /// How these times are spread.
+    /// The distribution of these times.
     #[serde(deserialize_with = "crate::stored::setting")]
     pub gaps: Gaps,
     /// The data in each datagram.
     pub payload: Bytes,
-    /// How many; nothing means until the experiment ends.
+    /// The number of datagrams; `None` means until the experiment ends.
     pub packets: Option<u64>,
-    /// From when to when it sends, counted from the start of the flow: in order, without overlap.
-    /// Nothing means all the time.
+    /// The on periods, from the start of the flow: in order, without overlap. `None` means all the
+    /// time.
     pub periods: Option<Vec<(Duration, Duration)>>,
-    /// The load that it offers to its bottleneck while it is on, as a share of its rate.
+    /// The load offered in on periods, as a share of the bottleneck's rate.
     pub offered: f64,
 }
 
 impl Udp {
-    /// The key that says how often datagrams leave.
+    /// The key that sets the rate.
     pub(crate) fn key(&self) -> &'static str {
         if self.rate.is_some() { "rate" } else { "interval" }
     }
@@ -102,7 +102,7 @@ impl Udp {
 }
 
 impl UdpPlan {
-    /// How many datagrams leave in so long a time, on average.
+    /// The mean number of datagrams sent in this time.
     pub(crate) fn expected(&self, duration: Duration) -> f64 {
         let on = match &self.periods {
             None => duration,
@@ -116,8 +116,8 @@ impl UdpPlan {
     }
 }
 
-/// A datagram of so much data on a path of this MTU, with all headers: in fragments if need be, each
-/// but the last of a multiple of 8 bytes (RFC 791 §3.2).
+/// The bytes on the wire of a datagram on a path with this MTU, with all headers. Fragments except
+/// the last carry a multiple of 8 bytes (RFC 791 §3.2).
 fn wire_bytes(payload: u64, mtu: u64) -> u64 {
     let content = payload + UDP_HEADER;
     if content + IP_HEADER <= mtu {
@@ -131,10 +131,10 @@ fn wire_bytes(payload: u64, mtu: u64) -> u64 {
 #[test]
 fn a_fragmented_datagram_has_a_header_for_each_fragment() {
     assert_eq!(wire_bytes(1472, 1500), 1500);
-    // 1481 bytes behind the IP header: 1480 and 1.
+    // 1481 bytes behind the IP header: fragments of 1480 and 1.
     assert_eq!(wire_bytes(1473, 1500), 1481 + 2 * 20);
-    // 65,515 bytes in fragments of 1480 are 44 and a rest.
+    // 65,515 bytes are 44 fragments of 1480 and a rest.
     assert_eq!(wire_bytes(MOST_PAYLOAD, 1500), 65_515 + 45 * 20);
-    // Of 576 - 20 bytes, 552 are a multiple of 8.
+    // 552 is the largest multiple of 8 within 576 - 20 bytes.
     assert_eq!(wire_bytes(1096, 576), 1104 + 2 * 20);
 }

@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 use tcplab_units::{Bytes, Duration};
 
 table! {
-    /// Loads things like a web browser: each session asks for one thing, which flows from `from`
-    /// to `to`. Either `classes` or `sizes` say what there is.
+    /// Loads objects like a web browser: each session requests one object, which flows from `from`
+    /// to `to`. Either `classes` or `sizes` is required.
     pub struct Web {
-        /// What is loaded, by class of size.
+        /// The objects by class of size.
         pub classes: Vec<SessionClass> = Vec::new(),
-        /// What is loaded, one by one, like the objects of a page: `["12 kB", "3 kB", "80 kB"]`.
+        /// The objects one by one, like those of a page: `["12 kB", "3 kB", "80 kB"]`.
         pub sizes: Vec<Bytes> = Vec::new(),
         /// Whether all sessions run at once ("parallel") or one after another ("sequential").
         pub order: Sessions = Sessions::Parallel,
-        /// The most connections that are open at once: 6.
+        /// The most connections open at once: 6.
         pub connections: u64 [AT_LEAST_ONE] = 6,
-        /// Whether one connection serves several sessions, as in HTTP/1.1.
+        /// Whether a connection serves several sessions, as in HTTP/1.1.
         pub persistent: bool = true,
         /// The size of a request: "400 B".
         pub request: Bytes = Bytes(400),
-        /// The time from the arrival of a request to the first byte of its answer: "20 ms".
+        /// The time from the arrival of a request to the first byte of the response: "20 ms".
         pub server_time: Duration = Duration::ZERO,
     }
 }
 
 table! {
-    /// Sessions that load as much as each other.
+    /// Sessions with objects of the same size.
     pub struct SessionClass {
-        /// What tables call it, like "large".
+        /// The name in tables, like "large".
         pub name: String,
-        /// How many sessions: 2.
+        /// The number of sessions: 2.
         pub count: u64 [1..=MILLION],
-        /// What each loads: "120 kB".
+        /// The size of each object: "120 kB".
         pub size: Bytes,
-        /// The size of a request, where it is not that of other classes: "1 kB".
+        /// The size of a request, if it differs from that of other classes: "1 kB".
         pub request: Option<Bytes> = None,
     }
 }
@@ -46,34 +46,34 @@ words! {
     /// Whether sessions run at once or one after another.
     #[what("order of sessions")]
     pub enum Sessions {
-        /// As many at once as there may be connections.
+        /// At once, as far as connections allow.
         "parallel" => Parallel,
         /// One after another.
         "sequential" => Sequential,
     }
 }
 
-/// Loads things like a web browser.
+/// Loads objects like a web browser.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WebPlan {
-    /// What is loaded, in this order.
+    /// The objects, in this order.
     pub classes: Vec<ClassPlan>,
-    /// The most sessions that go on at once.
+    /// The most sessions at once.
     pub at_once: u64,
-    /// Whether one connection serves several sessions; else each has its own.
+    /// Whether a connection serves several sessions; otherwise each has its own.
     pub persistent: bool,
-    /// The time from the arrival of a request to the first byte of its answer.
+    /// The time from the arrival of a request to the first byte of the response.
     pub server_time: Duration,
 }
 
-/// Sessions that load as much as each other.
+/// Sessions with objects of the same size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassPlan {
-    /// What tables call it.
+    /// The name in tables.
     pub name: String,
-    /// How many sessions.
+    /// The number of sessions.
     pub count: u64,
-    /// What each loads.
+    /// The size of each object.
     pub size: Bytes,
     /// The size of a request.
     pub request: Bytes,

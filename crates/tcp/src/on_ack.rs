@@ -1,7 +1,7 @@
 //! What an acknowledgment means for the sending half.
 
-use crate::ecn::{Marks, Report};
-use crate::rate::Delivery;
+use crate::delivery_rate::Delivery;
+use crate::ecn::{EcnState, Report};
 use crate::recovery::{Phase, Seen};
 use crate::rtt::Progressed;
 use crate::scoreboard::{Arrival, Progress};
@@ -16,18 +16,18 @@ use tcplab_units::{Duration, Time};
 
 /// What an acknowledgment answers.
 #[derive(Debug)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct AckContext<'a> {
     /// When the segment left, by our clock of timestamps.
     pub echoed: Option<u64>,
     /// What it says of marks, and what is known of them.
     pub report: Report,
-    pub marks: &'a mut Marks,
+    pub ecn: &'a mut EcnState,
     /// Of a segment with data: Linux takes the data first, and of the acknowledgment only what is new
     /// (`tcp_rcv_established`).
     pub is_predicted: bool,
 }
 
-impl Answer<'_> {
+impl AckContext<'_> {
     /// Whether it brings marks, and where they are counted how many of the segments that it delivers have
     /// them; else it is all or none.
     #[inline]
@@ -35,7 +35,7 @@ impl Answer<'_> {
         if let Report::Echo(marked) = self.report {
             return (marked, None);
         }
-        let counted = self.marks.newly_marked(self.report, delivered);
+        let counted = self.ecn.newly_marked(self.report, delivered);
         (counted > 0, Some(counted))
     }
 }
@@ -74,7 +74,7 @@ impl Sender {
         now: Time,
         segment: &Segment,
         (seq, ack): (u64, u64),
-        answer: Answer<'_>,
+        answer: AckContext<'_>,
         settings: &Settings,
     ) -> bool {
         if let Some(buffer) = &mut self.buffer {
@@ -84,7 +84,7 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
-            if self.steering.is_none() && !answer.is_predicted && segment.payload > 0 {
+            if self.controller.is_none() && !answer.is_predicted && segment.payload > 0 {
                 self.unheard += 1;
             }
             return false;
@@ -99,7 +99,7 @@ impl Sender {
         now: Time,
         segment: &Segment,
         (ack, window): (u64, WindowNews),
-        answer: Answer<'_>,
+        answer: AckContext<'_>,
         settings: &Settings,
     ) -> bool {
         let acked_bytes = ack.saturating_sub(self.una);
@@ -164,7 +164,7 @@ impl Sender {
             echoed,
             marked,
         };
-        let (delivered, lost) = (progress.delivered, self.lost);
+        let (delivered, lost, times_set) = (progress.delivered, self.lost, self.timer.sets);
         self.count_duplicates(seen, &mut progress, settings);
         let rtt = self.time(now, &progress, echoed, settings);
         if self.sack {
@@ -172,9 +172,8 @@ impl Sender {
         }
         let mut brought = in_words(&progress, rtt);
         self.announce(now, &mut brought);
-        let times_set = self.timer.sets;
         let is_news_of_then = progress.acked == 0 && self.is_older(now, &progress, settings);
-        if self.flight.tail.end.is_some() {
+        if self.flight.tlp.end.is_some() {
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
             self.heed_probe(now, ack, sign, settings);
         }
@@ -186,7 +185,8 @@ impl Sender {
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
             self.wait_on(now, settings);
         }
-        progress.delivered += if settings.is_linux() { dsack.delivered } else { 0 };
+        progress.delivered +=
+            if settings.behaviour.dsack_counts_as_delivered { dsack.delivered } else { 0 };
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
         if self.flight.reduction.is_some() && self.flight.recovery.is_reducing() {
@@ -209,8 +209,8 @@ impl Sender {
 
     /// Nothing was sent that an ACK without blocks and marks could tell of.
     #[inline]
-    fn awaits_nothing(&self, answer: &Answer<'_>) -> bool {
-        self.steering.is_none()
+    fn awaits_nothing(&self, answer: &AckContext<'_>) -> bool {
+        self.controller.is_none()
             && !self.has_outstanding()
             && matches!(answer.report, Report::Echo(false))
     }
@@ -220,19 +220,19 @@ impl Sender {
     fn arrival(&self, now: Time, echoed: Option<u64>, settings: &Settings) -> Arrival {
         let Flight { recovery, board, .. } = &*self.flight;
         Arrival {
-            too_late: settings.before(now, self.min_rtt),
+            too_late: settings.behaviour.clock.before(now, self.min_rtt),
             echoed,
             episode_end: recovery.end,
             highest: board.highest_sacked().unwrap_or(0),
-            in_micros: settings.is_linux(),
+            clock: settings.behaviour.clock,
         }
     }
 
     /// Nothing is amiss, and no probe of the tail is under way.
     #[inline]
     fn is_calm(&self) -> bool {
-        let Flight { recovery, tail, .. } = &*self.flight;
-        recovery.phase == Phase::Open && tail.end.is_none()
+        let Flight { recovery, tlp, .. } = &*self.flight;
+        recovery.phase == Phase::Open && tlp.end.is_none()
     }
 
     /// Tells the controller what an ACK brought, all in all, and does as it decides.
@@ -246,9 +246,9 @@ impl Sender {
             self.mark_app_limited();
         }
         if brought.credit > 0 && !self.flight.recovery.is_reducing() {
-            self.flight.usage.note_decision(now);
+            self.flight.validation.note_decision(now);
         }
-        if self.steering.as_ref().is_some_and(|it| it.hears_arrivals && it.cc.wants_reduction())
+        if self.controller.as_ref().is_some_and(|it| it.hears_arrivals && it.cc.wants_reduction())
             && self.flight.recovery.phase < Phase::Reduced
         {
             self.reduce_for_mark(now, settings);
@@ -288,7 +288,7 @@ impl Sender {
     /// Tells the controller of an ACK before losses are looked for, if it listens.
     #[inline]
     fn announce(&mut self, now: Time, brought: &mut Ack) {
-        if self.steering.as_ref().is_some_and(|steering| steering.hears_arrivals) {
+        if self.controller.as_ref().is_some_and(|controller| controller.hears_arrivals) {
             self.tell_arrival(now, brought);
         }
     }
@@ -315,7 +315,7 @@ impl Sender {
     #[inline]
     fn end_round(&mut self, now: Time, brought: &Ack) -> Option<Round> {
         let (una, nxt) = (self.una, self.nxt);
-        self.steering.as_mut()?.rounds.on_ack(now, una, nxt, brought)
+        self.controller.as_mut()?.rounds.on_ack(now, una, nxt, brought)
     }
 
     /// Measures the path; gives the RTT of the newest segment that arrived.
@@ -328,19 +328,23 @@ impl Sender {
         settings: &Settings,
     ) -> Option<Duration> {
         let at = Progressed { una: self.una, nxt: self.nxt };
-        let mut newest = progress.newest().map(|sent| settings.elapsed(now, sent));
+        let mut newest = progress.newest().map(|sent| settings.behaviour.clock.elapsed(now, sent));
         // Timestamps are too coarse for what is reported.
         if let Some(rtt) = newest {
             self.rtt.note(rtt);
         }
-        let mut measured = progress.oldest().map(|sent| settings.elapsed(now, sent));
-        if measured.is_none() && settings.is_linux() && progress.acked > 0 {
+        let mut measured =
+            progress.oldest().map(|sent| settings.behaviour.clock.elapsed(now, sent));
+        if measured.is_none()
+            && settings.behaviour.timestamp_times_retransmissions
+            && progress.acked > 0
+        {
             // The echoed timestamp tells which of several it was that arrived.
             measured = echoed.map(|sent| Duration::from_millis((clock(now) - sent).max(1)));
             newest = measured;
         }
         if let Some(rtt) = measured {
-            self.rtt.sample(rtt, at, settings);
+            self.rtt.sample(rtt, at, &settings.rto_limits());
         }
         if let Some(rtt) = newest {
             self.min_rtt = self.min_rtt.min(rtt);
@@ -360,7 +364,7 @@ impl Sender {
         if !settings.rack {
             return;
         }
-        if !settings.is_linux() {
+        if !settings.behaviour.rack_rounds_by_delivered {
             return self.flight.rack.adapt(self.una, self.nxt);
         }
         // A round trip is over when a segment is delivered that left after it began
@@ -379,7 +383,7 @@ impl Sender {
         } else if !self.schedule_probe(now, true, settings)
             && self.flight.recovery.moves_timer(settings, self.sack)
         {
-            if settings.is_linux() {
+            if settings.behaviour.rto_restarts_from_head {
                 self.rearm(now, settings);
             } else {
                 self.wait_for_answer(now, settings);
@@ -395,7 +399,9 @@ impl Sender {
         else {
             return false;
         };
-        settings.is_linux() && settings.elapsed(now, sacked) > settings.elapsed(now, front.left_at)
+        settings.behaviour.older_sacks_restart_rto
+            && settings.behaviour.clock.elapsed(now, sacked)
+                > settings.behaviour.clock.elapsed(now, front.left_at)
     }
 
     /// Takes the window of the newest segment (RFC 9293 §3.10.7.4).
@@ -410,7 +416,7 @@ impl Sender {
         let window = u64::from(segment.window) << scale;
         let changed = window != self.window;
         let set_by = self.window_set_by;
-        let is_newer = if settings.is_linux() {
+        let is_newer = if settings.behaviour.window_update_must_grow {
             // `tcp_may_update_window`: of what is as new as the last, only a larger one, or none.
             let is_other = window > self.window || window == 0;
             ack > self.una || seq > set_by.0 || (seq == set_by.0 && is_other)
@@ -423,7 +429,7 @@ impl Sender {
         self.window_set_by = (seq, ack);
         self.window = window;
         self.largest_window = self.largest_window.max(window);
-        match (changed, settings.is_linux()) {
+        match (changed, settings.behaviour.window_update_must_grow) {
             (true, _) => WindowNews::Changed,
             // A newer segment is no duplicate (`FLAG_WIN_UPDATE`).
             (false, true) => WindowNews::Same,
@@ -477,7 +483,7 @@ impl Sender {
 
     fn take_dsack(&mut self, block: &Range<u64>, progress: &mut Progress) -> Dsack {
         let segments = (block.end - block.start).div_ceil(u64::from(self.mss));
-        let is_probe = segments == 1 && self.flight.tail.end == Some(block.end);
+        let is_probe = segments == 1 && self.flight.tlp.end == Some(block.end);
         self.counters.duplicate_segments += segments;
         let repeated = self.counters.retransmitted_segments + self.counters.retransmitted_fins;
         if self.counters.duplicate_segments > repeated {

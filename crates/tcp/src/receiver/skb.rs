@@ -1,7 +1,7 @@
 //! The memory that received data takes in Linux: segments that follow each other become one packet,
 //! of so many fragments at the most (`tcp_try_coalesce`, `MAX_SKB_FRAGS`).
 
-use super::tree::{Side, Tree};
+use super::rbtree::{Side, Tree};
 use crate::pages::{MOST_PAGES, Pages};
 use std::collections::VecDeque;
 use std::ops::Range;

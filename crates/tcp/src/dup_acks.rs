@@ -26,7 +26,7 @@ impl Sender {
             progress.delivered -= reported.min(progress.delivered);
             recovery.dup_delivered -= reported;
             recovery.dup_acks = 0;
-            if recovery.dup_delivered > 0 && settings.is_linux() {
+            if recovery.dup_delivered > 0 && settings.behaviour.emulates_sack {
                 self.limit_duplicates(progress.acked, settings);
             }
         } else if seen.duplicate {
@@ -37,7 +37,7 @@ impl Sender {
             if self.sack {
                 return;
             }
-            if settings.is_linux() {
+            if settings.behaviour.emulates_sack {
                 progress.delivered += self.add_duplicate(settings);
             } else if recovery.dup_delivered + board.lost().max(1) < board.outstanding() {
                 // At least one segment is missing, or the ACK would not be a duplicate.
@@ -80,7 +80,7 @@ impl Sender {
 
     /// Whether duplicate ACKs show a loss, of which so many are enough.
     pub(crate) fn has_enough_duplicates(&self, settings: &Settings) -> bool {
-        if settings.is_linux() && !self.sack {
+        if settings.behaviour.emulates_sack && !self.sack {
             // `tcp_newreno_mark_lost`.
             return self.flight.recovery.dup_delivered >= self.reordering(settings).into();
         }

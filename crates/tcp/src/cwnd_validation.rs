@@ -9,7 +9,7 @@ use tcplab_units::Time;
 
 /// How much of the window is used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Usage {
+pub(crate) struct CwndValidation {
     /// It was full in this round trip.
     is_limited: bool,
     /// Once this is acknowledged, another round trip begins.
@@ -25,7 +25,7 @@ pub(crate) struct Usage {
     has_sent: bool,
 }
 
-impl Usage {
+impl CwndValidation {
     /// Whether the window may grow. In slow start Linux is content with one half used.
     #[inline]
     pub fn is_full(&self, control: &Control) -> bool {
@@ -61,24 +61,24 @@ impl Sender {
     /// All that may leave now has left; `limited`: the window kept the rest back.
     #[inline]
     pub(crate) fn note_use_of_window(&mut self, now: Time, limited: bool, settings: &Settings) {
-        let has_sent = std::mem::take(&mut self.flight.usage.has_sent);
-        if settings.is_linux() {
+        let has_sent = std::mem::take(&mut self.flight.validation.has_sent);
+        if settings.behaviour.kernel_cwnd_validation {
             if has_sent || limited {
                 self.validate(now, limited, settings);
             }
         } else {
             // The window is the limit while what filled it is being acknowledged.
             if limited {
-                self.flight.usage.end = self.nxt;
+                self.flight.validation.end = self.nxt;
             }
-            self.flight.usage.is_limited = self.una < self.flight.usage.end;
+            self.flight.validation.is_limited = self.una < self.flight.validation.end;
         }
     }
 
     #[inline(never)]
     fn validate(&mut self, now: Time, limited: bool, settings: &Settings) {
         let out = self.flight.board.outstanding();
-        let usage = &mut self.flight.usage;
+        let usage = &mut self.flight.validation;
         let is_new_round = self.una >= usage.end;
         if is_new_round
             || limited
@@ -93,15 +93,15 @@ impl Sender {
             return;
         }
         usage.used = usage.used.max(out);
-        let wait = settings.in_jiffies(self.rtt.rto(settings));
-        let starves = settings.idle(now, usage.decided_at) >= wait;
+        let wait = settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits()));
+        let starves = settings.behaviour.clock.idle(now, usage.decided_at) >= wait;
         if settings.restart_after_idle && starves {
             usage.decided_at = now;
             let waits_for_room = self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room());
             if self.flight.recovery.phase == Phase::Open && !waits_for_room {
                 // A first window counts as used, whatever the handshake made of that
                 // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).
-                let used = std::mem::take(&mut self.flight.usage.used);
+                let used = std::mem::take(&mut self.flight.validation.used);
                 let used = used.max(settings.initial_window);
                 self.consult(now, |cc, flow| cc.on_unused(flow, used));
             }

@@ -45,7 +45,7 @@ const fn how_arrived(flags: Flags) -> u8 {
 
 /// Both ends' counts, as far as one end knows them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counts {
+pub(crate) struct AccurateEcn {
     /// Marked packets that arrived (`r.cep`). Only the last bits are ever needed.
     received: u8,
     /// Of the packets sent, those that are known to have been marked (`s.cep`).
@@ -58,7 +58,7 @@ pub(crate) struct Counts {
     owes_arrival: Option<u8>,
 }
 
-impl Counts {
+impl AccurateEcn {
     /// The other end's SYN or SYN-ACK has arrived.
     pub fn new(segment: &Segment) -> Self {
         let arrival = how_arrived(segment.flags);
@@ -137,9 +137,9 @@ mod tests {
     use super::*;
     use crate::seq::SeqNumber;
 
-    fn counts() -> Counts {
+    fn counts() -> AccurateEcn {
         let syn = Segment::new(Flags::SYN, SeqNumber(0), SeqNumber(0));
-        Counts::new(&syn)
+        AccurateEcn::new(&syn)
     }
 
     #[test]

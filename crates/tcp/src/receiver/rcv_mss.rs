@@ -11,7 +11,7 @@ const HEADER: u64 = 20;
 
 /// What full segments carry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FullSize {
+pub(super) struct RcvMss {
     pub bytes: u64,
     /// What our own may carry (`tp->advmss`).
     most: u64,
@@ -41,7 +41,7 @@ pub(crate) enum Size {
     Small,
 }
 
-impl FullSize {
+impl RcvMss {
     /// Before any has come, for our own and the window at the beginning.
     pub fn new(most: u64, window: u64) -> Self {
         let bytes = most.min(window / 2).clamp(LEAST, USUAL);
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn begins_with_half_a_window_at_the_most() {
-        let begins = |most, window| FullSize::new(most, window).bytes;
+        let begins = |most, window| RcvMss::new(most, window).bytes;
         assert_eq!(begins(1448, 65_535), 536);
         assert_eq!(begins(1448, 267), 133, "a window of less than a segment still opens again");
         assert_eq!(begins(500, 65_535), 500);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn is_the_largest_or_what_comes_twice() {
-        let mut full = FullSize::new(1448, 65_535);
+        let mut full = RcvMss::new(1448, 65_535);
         let mut after = |shape| (full.measure(shape), full.bytes);
         assert_eq!(after(shape(1448)), (Size::Full, 1448));
         assert_eq!(after(shape(1000)), (Size::Small, 1448));
@@ -104,7 +104,7 @@ mod tests {
     fn what_ends_something_is_full_only_if_it_is_large() {
         // 524 bytes and 12 of options are 536.
         for (payload, then) in [(523, Size::Small), (524, Size::Repeated)] {
-            let mut full = FullSize::new(1448, 65_535);
+            let mut full = RcvMss::new(1448, 65_535);
             full.measure(shape(1448));
             let pushed = Shape { ends: true, ..shape(payload) };
             assert_eq!(full.measure(pushed), Size::Small);

@@ -10,7 +10,7 @@ const EXPECTED: usize = 2;
 
 /// The blocks, the most recent first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct SackBlocks {
     recent: Vec<Range<u64>>,
 }
 
@@ -22,7 +22,7 @@ fn join(one: &mut Range<u64>, other: &Range<u64>) {
     *one = one.start.min(other.start)..one.end.max(other.end);
 }
 
-impl Blocks {
+impl SackBlocks {
     /// Whether what was held back must be told before this is added.
     pub fn is_news(&self, range: &Range<u64>) -> bool {
         let place = self.recent.iter().position(|block| touch(block, range));
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn blocks(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-        let mut blocks = Blocks::default();
+        let mut blocks = SackBlocks::default();
         for range in ranges {
             blocks.add(range.clone());
         }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_third_block_is_news() {
-        let mut blocks = Blocks::default();
+        let mut blocks = SackBlocks::default();
         for (range, is_news) in [(10..20, false), (30..40, false), (50..60, true), (40..45, false)]
         {
             assert_eq!(blocks.is_news(&range), is_news, "{range:?}");

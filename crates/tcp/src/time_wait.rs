@@ -4,17 +4,19 @@
 //! As in Linux (`tcp_timewait_state_process`, `tcp_v4_timewait_ack`, `tcp_v4_send_reset`): it knows no blocks
 //! of SACK and no marks, and repeats the last acknowledgment as often as it is asked for it.
 
+use crate::clock::Clock;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::input::UNACCEPTABLE_INTERVAL;
 use crate::segment::{Flags, Segment, Timestamps, clock};
 use crate::seq::SeqNumber;
 use crate::settings::Settings;
+use crate::timer::waits_until;
 use std::num::NonZeroU32;
 use tcplab_units::{Duration, Time};
 
 /// The remains of one end.
 #[derive(Clone, Copy, Debug)]
-pub struct Remains {
+pub struct TimeWait {
     /// CLOSED from then on.
     until: Time,
     /// The next number to send, and the next one expected.
@@ -25,8 +27,10 @@ pub struct Remains {
     scale: u8,
     /// The remains are of FIN-WAIT-2: the peer has not finished.
     awaits_fin: bool,
-    /// The end waits, and limits its answers, as Linux does.
-    is_linux: bool,
+    /// The clock by which the end waits.
+    clock: Clock,
+    /// Segments without data are answered at most twice a second.
+    limits_answers: bool,
     /// Timestamps are in use, and the last one heard.
     has_timestamps: bool,
     heard: u32,
@@ -34,7 +38,7 @@ pub struct Remains {
     answered: Option<NonZeroU32>,
 }
 
-impl Remains {
+impl TimeWait {
     /// Of an end that is closed.
     pub const CLOSED: Self = Self {
         until: Time::ZERO,
@@ -43,7 +47,8 @@ impl Remains {
         window: 0,
         scale: 0,
         awaits_fin: false,
-        is_linux: false,
+        clock: Clock::Exact,
+        limits_answers: false,
         has_timestamps: false,
         heard: 0,
         answered: None,
@@ -125,13 +130,13 @@ impl Remains {
 
     /// TIME-WAIT begins, or begins anew.
     fn wait(&mut self, now: Time, time_wait: Duration) {
-        self.until = Settings::waits_until(now, time_wait, self.is_linux);
+        self.until = waits_until(self.clock, now, time_wait);
     }
 
     /// The last acknowledgment once more, unless that would be too often.
     fn acknowledge(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let has_data = segment.sequence_length() > 0 && !segment.flags.has(Flags::SYN);
-        if self.is_linux && !has_data {
+        if self.limits_answers && !has_data {
             let tick = clock(now) as u32;
             let since = self.answered.map(|answered| (tick + 1).wrapping_sub(answered.get()));
             let is_too_soon = |since| u64::from(since) < UNACCEPTABLE_INTERVAL.as_millis();
@@ -160,23 +165,24 @@ impl Endpoint {
     /// Linux keeps no more than what remains of such a connection when all is acknowledged, though the peer
     /// has not finished (`tcp_close`, `tcp_time_wait`).
     pub fn leave(&mut self) {
-        self.is_left = self.settings.is_linux();
+        self.is_left = self.settings.behaviour.time_wait_before_peer_fin;
         self.close();
     }
 
     /// The remains of the end, if it is over.
-    pub fn remains(&self) -> Remains {
+    pub fn remains(&self) -> TimeWait {
         if self.state != State::TimeWait {
-            return Remains::CLOSED;
+            return TimeWait::CLOSED;
         }
-        self.remains.as_deref().copied().unwrap_or_else(|| Remains {
+        self.time_wait.as_deref().copied().unwrap_or_else(|| TimeWait {
             until: self.time_wait_until,
             seq: self.send.origin.number(self.send.nxt),
             ack: self.receive.origin.number(self.receive.next),
             window: self.receive.window() as u32,
             scale: self.receive.window_scale,
             awaits_fin: !self.receive.is_finished(),
-            is_linux: self.settings.is_linux(),
+            clock: self.settings.behaviour.clock,
+            limits_answers: self.settings.behaviour.limits_challenge_acks,
             has_timestamps: self.has_timestamps,
             heard: self.recent_timestamp.0,
             answered: None,
@@ -188,7 +194,7 @@ impl Endpoint {
     pub(crate) fn wait_out(&mut self, now: Time) {
         let Settings { time_wait, .. } = *self.settings;
         self.state = State::TimeWait;
-        self.time_wait_until = Settings::waits_until(now, time_wait, self.settings.is_linux());
+        self.time_wait_until = waits_until(self.settings.behaviour.clock, now, time_wait);
         self.drop_timers();
     }
 
@@ -201,7 +207,7 @@ impl Endpoint {
         if remains.until <= now {
             self.end(Ended::Normally);
         }
-        self.remains = Some(Box::new(remains));
+        self.time_wait = Some(Box::new(remains));
     }
 }
 

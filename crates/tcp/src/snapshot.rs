@@ -84,7 +84,7 @@ impl Endpoint {
 
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
-        let own = || Rate::from_bits_per_second(self.send.flight.bursts.rate().saturating_mul(8));
+        let own = || Rate::from_bits_per_second(self.send.flight.tso.rate().saturating_mul(8));
         let decided = self.send.control.pacing.map(|rate| match self.settings.max_pacing_rate {
             Some(most) => rate.min(most),
             None => rate,
@@ -96,7 +96,7 @@ impl Endpoint {
             ssthresh: self.send.control.ssthresh,
             srtt: self.send.rtt.srtt(),
             rtt: self.send.rtt.latest,
-            rto: self.send.rtt.rto(&self.settings),
+            rto: self.send.rtt.rto(&self.settings.rto_limits()),
             in_flight: self.send.in_flight(),
             acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
             pacing,

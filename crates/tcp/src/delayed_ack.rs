@@ -8,11 +8,11 @@ use tcplab_units::{Duration, Time};
 mod linux;
 
 pub(crate) use linux::Arrived;
-use linux::{LinuxAcks, SLACK};
+use linux::{LinuxDelayedAck, SLACK};
 
 /// The acknowledgments owed to the peer.
 #[derive(Clone, Debug)]
-pub(crate) struct Acks {
+pub(crate) struct DelayedAck {
     /// When an ACK is to leave at the latest; `Time::ZERO` is now.
     due: Time,
     /// Segments received in order since the last ACK.
@@ -20,10 +20,10 @@ pub(crate) struct Acks {
     /// Segments still to be acknowledged at once.
     quick: u32,
     /// How Linux decides, once there is data to acknowledge.
-    linux: Option<Box<LinuxAcks>>,
+    linux: Option<Box<LinuxDelayedAck>>,
 }
 
-impl Acks {
+impl DelayedAck {
     pub fn new(settings: &Settings) -> Self {
         Self { due: Time::NEVER, pending: 0, quick: settings.quick_ack, linux: None }
     }
@@ -59,7 +59,7 @@ impl Acks {
     /// Data arrived, and the kernel's rules say when that is acknowledged.
     #[inline]
     pub fn on_arrival(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
-        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(arrived.since)));
+        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxDelayedAck::new(arrived.since)));
         self.due = self.due.min(linux.on_data(now, arrived, settings));
     }
 

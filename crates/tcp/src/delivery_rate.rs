@@ -44,7 +44,7 @@ struct Newest {
 
 /// What samples are made of.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rates {
+pub(crate) struct DeliveryRate {
     /// One for each segment on the scoreboard, in its order.
     departures: VecDeque<Departure>,
     newest: Option<Newest>,
@@ -71,7 +71,7 @@ pub(crate) struct Delivery {
     pub is_delayed: bool,
 }
 
-impl Rates {
+impl DeliveryRate {
     pub fn new(reports_losses: bool) -> Self {
         Self { reports_losses, ..Self::default() }
     }
@@ -183,7 +183,7 @@ impl Sender {
     /// departure that it has left now.
     #[cold]
     pub(crate) fn begin_rates(&mut self, now: Time) {
-        let rates = Rates { first_sent: now, delivered_at: now, ..Rates::new(true) };
+        let rates = DeliveryRate { first_sent: now, delivered_at: now, ..DeliveryRate::new(true) };
         self.flight.board.rates = Some(Box::new(rates));
         for place in 0..self.flight.board.outstanding() {
             self.note_state(now, place as usize, false);
@@ -215,8 +215,8 @@ impl Sender {
             rates.delivered_at = now;
         }
         let Newest { departure, left_at, .. } = rates.newest.take()?;
-        let sending = settings.elapsed(left_at, departure.first_sent);
-        let acking = settings.elapsed(now, departure.delivered_at);
+        let sending = settings.behaviour.clock.elapsed(left_at, departure.first_sent);
+        let acking = settings.behaviour.clock.elapsed(now, departure.delivered_at);
         let interval = sending.max(acking);
         // Less than a round trip: what arrived had been sent before it was sent again.
         if interval < min_rtt || interval.is_zero() {

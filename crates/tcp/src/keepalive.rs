@@ -3,11 +3,12 @@
 
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::settings::{Keepalive, Settings};
+use crate::timer::waits_until;
 use tcplab_units::{Duration, Time};
 
 /// The keepalives of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alive {
+pub(crate) struct KeepaliveTimer {
     /// When to look again.
     pub due: Time,
     /// When the peer last acknowledged anything.
@@ -16,11 +17,11 @@ pub(crate) struct Alive {
     probes: u32,
 }
 
-impl Alive {
+impl KeepaliveTimer {
     pub fn new(now: Time, settings: &Settings) -> Option<Box<Self>> {
         let Keepalive { idle, .. } = settings.keepalive?;
         Some(Box::new(Self {
-            due: Settings::waits_until(now, idle, settings.is_linux()),
+            due: waits_until(settings.behaviour.clock, now, idle),
             heard: now,
             probes: 0,
         }))
@@ -36,7 +37,7 @@ impl Alive {
 impl Endpoint {
     /// It is time to look whether the peer was heard (`tcp_keepalive_timer`).
     pub(crate) fn look_after_peer(&mut self, now: Time) {
-        let (Some(alive), Some(keepalive)) = (&mut self.alive, self.settings.keepalive) else {
+        let (Some(alive), Some(keepalive)) = (&mut self.keepalive, self.settings.keepalive) else {
             return;
         };
         let Keepalive { idle, interval, probes } = keepalive;
@@ -59,7 +60,7 @@ impl Endpoint {
             self.owes_probe = true;
             interval
         };
-        alive.due = Settings::waits_until(now, wait, self.settings.is_linux());
+        alive.due = waits_until(self.settings.behaviour.clock, now, wait);
     }
 
     /// The timer ran out for the first time since there was an answer: from when on does the user timeout
@@ -68,7 +69,11 @@ impl Endpoint {
     pub(crate) fn begin_silence(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
         self.silent_since = match self.send.flight.board.front() {
-            _ if self.settings.is_linux() && self.state != State::SynSent => now,
+            _ if self.settings.behaviour.user_timeout_from_retransmission
+                && self.state != State::SynSent =>
+            {
+                now
+            }
             Some(oldest) => oldest.left_at,
             None if is_opening => self.send.last_sent,
             None => now,
@@ -81,7 +86,8 @@ impl Endpoint {
     /// The user timeout, where it counts: Linux has no such thing for a SYN-ACK
     /// (`reqsk_timer_handler`).
     fn user_timeout(&self) -> Option<Duration> {
-        let is_request = self.settings.is_linux() && self.state == State::SynReceived;
+        let is_request =
+            self.settings.behaviour.syn_ack_has_no_user_timeout && self.state == State::SynReceived;
         self.settings.user_timeout.filter(|_| !is_request)
     }
 

@@ -2,7 +2,7 @@
 //! with fewer if more may go soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
 
 use crate::rtt::EIGHTH;
-use crate::sendbuf::{Push, SendBuffer, Sizes, Small};
+use crate::send_buffer::{Push, SendBuffer, Sizes, Small};
 use crate::sender::Sender;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Rate, Time};
@@ -25,7 +25,7 @@ const AVOIDANCE_PERCENT: u64 = 120;
 
 /// The burst that is being sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bursts {
+pub(crate) struct Tso {
     /// Segments of it, and how many of them have not left.
     size: u64,
     left: u64,
@@ -47,7 +47,7 @@ pub(crate) fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
-impl Bursts {
+impl Tso {
     /// Bytes a second.
     #[inline]
     pub fn rate(&self) -> u64 {
@@ -126,7 +126,7 @@ impl Sender {
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
         let bytes = cwnd.max(self.flight.board.outstanding()) * u64::from(self.mss);
-        self.flight.bursts.take_rate(bytes.saturating_mul(80_000 * percent) / eighths);
+        self.flight.tso.take_rate(bytes.saturating_mul(80_000 * percent) / eighths);
     }
 
     /// The most segments of a burst.
@@ -136,7 +136,7 @@ impl Sender {
             return self.burst_of(longest);
         }
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
-        let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
+        let mut bytes = self.flight.tso.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
         let fewest = self.control.least_burst.unwrap_or(FEWEST);
         (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(fewest)
@@ -145,7 +145,7 @@ impl Sender {
     /// Segments of so much time of the rate.
     #[cold]
     fn burst_of(&self, time: Duration) -> u64 {
-        let bytes = u128::from(self.flight.bursts.rate) * u128::from(time.as_picos());
+        let bytes = u128::from(self.flight.tso.rate) * u128::from(time.as_picos());
         let bytes = (bytes / 1_000_000_000_000).min(MOST_BYTES.into()) as u64;
         (bytes / u64::from(self.mss)).max(1)
     }
@@ -158,11 +158,11 @@ impl Sender {
         in_flight: u64,
         settings: &Settings,
     ) -> bool {
-        if self.flight.bursts.left == 0 {
-            self.flight.bursts.size = self.next_burst(now, in_flight, settings);
-            self.flight.bursts.left = self.flight.bursts.size;
+        if self.flight.tso.left == 0 {
+            self.flight.tso.size = self.next_burst(now, in_flight, settings);
+            self.flight.tso.left = self.flight.tso.size;
         }
-        let left = &mut self.flight.bursts.left;
+        let left = &mut self.flight.tso.left;
         let may = *left > 0;
         *left -= u64::from(may);
         may
@@ -173,15 +173,15 @@ impl Sender {
     #[inline(never)]
     pub(crate) fn note_repair(&mut self, now: Time, start: u64, end: u64) {
         let Some(buffer) = &self.buffer else { return };
-        let burst_end = match self.flight.bursts.repairs {
-            Some((_, _, end)) if self.flight.bursts.repairs_on(now, start) => end,
+        let burst_end = match self.flight.tso.repairs {
+            Some((_, _, end)) if self.flight.tso.repairs_on(now, start) => end,
             _ => {
                 let room = self.cwnd().saturating_sub(self.in_flight()).max(1);
                 let segments = room.min(self.burst_size());
                 buffer.packet_end(start).min(start + segments * u64::from(self.mss))
             }
         };
-        self.flight.bursts.repairs = Some((now, end, burst_end));
+        self.flight.tso.repairs = Some((now, end, burst_end));
     }
 
     /// Writes into the send buffer up to the next moment at which something is sent.
@@ -226,7 +226,7 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer
             && buffer.tell_room_after_ack(cwnd, in_flight < cwnd, unsent)
         {
-            self.flight.usage.note_decision(now);
+            self.flight.validation.note_decision(now);
         }
     }
 
@@ -243,7 +243,7 @@ impl Sender {
     pub(crate) fn fill_packet(&mut self, now: Time, in_flight: u64, settings: &Settings) {
         if self.written <= self.nxt
             || in_flight >= self.cwnd()
-            || self.flight.bursts.has_begun()
+            || self.flight.tso.has_begun()
             || self.is_held_back(now, settings)
         {
             return;
@@ -297,7 +297,7 @@ impl Sender {
         if self.path.is_some() && self.fails_at_host(now, in_flight, bytes, settings) {
             return 0;
         }
-        self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes) || is_probe;
+        self.flight.tso.ends_pushed = self.take_packet(now, in_flight, bytes) || is_probe;
         if let Some(buffer) = self.buffer.as_mut().filter(|_| push == Push::One) {
             buffer.push = Push::Done;
         }
@@ -311,13 +311,13 @@ impl Sender {
     fn take_packet(&mut self, now: Time, in_flight: u64, bytes: u64) -> bool {
         let (cwnd, mss) = (self.cwnd(), u64::from(self.mss));
         if !bytes.is_multiple_of(mss) {
-            self.flight.bursts.small_end = self.nxt + bytes;
+            self.flight.tso.small_end = self.nxt + bytes;
         }
         let unsent = self.unsent().saturating_sub(bytes);
         let Some(buffer) = &mut self.buffer else { return false };
         let is_pushed = buffer.send(bytes);
         if buffer.tell_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent) {
-            self.flight.usage.note_decision(now);
+            self.flight.validation.note_decision(now);
         }
         is_pushed
     }
@@ -333,7 +333,7 @@ impl Sender {
         in_flight: u64,
         settings: &Settings,
     ) -> Option<(u64, bool)> {
-        if !settings.buffers_as_linux() {
+        if !settings.has_packet_buffer() {
             return Some((1, false));
         }
         let mss = u64::from(self.mss);
@@ -370,7 +370,7 @@ impl Sender {
     /// one must not be under way (`tcp_nagle_check`).
     pub(crate) fn may_end_small(&self, settings: &Settings) -> bool {
         match self.buffer.as_ref().map_or(Small::Alone, |buffer| buffer.small) {
-            Small::Alone => !settings.nagle || self.flight.bursts.small_end <= self.una,
+            Small::Alone => !settings.nagle || self.flight.tso.small_end <= self.una,
             Small::Never => false,
             Small::Always => true,
         }
@@ -380,7 +380,7 @@ impl Sender {
     #[inline]
     pub(crate) fn ends_burst(&self, payload: u64) -> bool {
         let end = self.nxt + payload;
-        self.flight.bursts.has_begun() && self.flight.bursts.small_end == end
+        self.flight.tso.has_begun() && self.flight.tso.small_end == end
     }
 
     /// The largest packet that is filled with data written (`tcp_bound_to_half_wnd`).
@@ -416,7 +416,7 @@ impl Sender {
             return false;
         }
         if by_window < by_peer && by_window <= packet {
-            self.flight.bursts.deferred = true;
+            self.flight.tso.deferred = true;
             return true;
         }
         if by_window >= by_peer && by_peer <= packet {

@@ -9,7 +9,7 @@ use crate::settings::WindowReduction;
 
 /// A reduction under way. Counts are of segments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reduction {
+pub(crate) struct CwndReduction {
     /// The window it leads to.
     target: u64,
     way: Way,
@@ -33,7 +33,7 @@ enum Way {
     },
 }
 
-impl Reduction {
+impl CwndReduction {
     /// From the window `before` to `target`, unless that is to be at once. Halving ends at `floor`.
     pub fn begin(way: WindowReduction, before: u64, target: u64, floor: u64) -> Option<Self> {
         let way = match way {
@@ -102,8 +102,8 @@ impl Reduction {
 mod tests {
     use super::*;
 
-    fn proportional() -> Reduction {
-        Reduction::begin(WindowReduction::Proportional, 20, 10, 10).unwrap()
+    fn proportional() -> CwndReduction {
+        CwndReduction::begin(WindowReduction::Proportional, 20, 10, 10).unwrap()
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     }
 
     /// What each of so many ACKs lets go that deliver one segment, with this many in flight before.
-    fn sent_by_halves(reduction: &mut Reduction, mut in_flight: u64, acks: usize) -> Vec<u64> {
+    fn sent_by_halves(reduction: &mut CwndReduction, mut in_flight: u64, acks: usize) -> Vec<u64> {
         let mut sent = Vec::new();
         for _ in 0..acks {
             in_flight -= 1;
@@ -155,7 +155,7 @@ mod tests {
     fn halving_sends_one_segment_for_two_acks_until_it_is_done() {
         // 20 segments, one of them lost: 19 in flight. The first ACK lets one go, as the window is not
         // smaller yet.
-        let mut reduction = Reduction::begin(WindowReduction::Halving, 20, 10, 10).unwrap();
+        let mut reduction = CwndReduction::begin(WindowReduction::Halving, 20, 10, 10).unwrap();
         let sent = sent_by_halves(&mut reduction, 19, 20);
         assert_eq!(sent[..6], [1, 0, 1, 0, 1, 0]);
         assert_eq!(sent[18..], [1, 1]);
@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn halving_goes_on_below_the_target_if_the_floor_is_lower() {
-        let mut reduction = Reduction::begin(WindowReduction::Halving, 20, 10, 5).unwrap();
+        let mut reduction = CwndReduction::begin(WindowReduction::Halving, 20, 10, 5).unwrap();
         sent_by_halves(&mut reduction, 19, 40);
         assert_eq!((reduction.cwnd, reduction.reached(5, 3)), (5, Some(5)));
     }
 
     #[test]
     fn halving_never_lets_a_burst_go() {
-        let mut reduction = Reduction::begin(WindowReduction::Halving, 20, 10, 10).unwrap();
+        let mut reduction = CwndReduction::begin(WindowReduction::Halving, 20, 10, 10).unwrap();
         // An ACK finds twelve lost at once: the window is what is in flight and one more, for good.
         reduction.on_ack(1, 12, false, 7);
         assert_eq!(reduction.cwnd, 8);

@@ -26,7 +26,7 @@ pub(super) const SLACK: Duration = Duration::from_micros(100);
 
 /// The acknowledgments owed to the peer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LinuxAcks {
+pub(super) struct LinuxDelayedAck {
     /// Delay of lone segments, in milliseconds; 0 before there was any.
     ato: u64,
     last_arrival: u64,
@@ -98,7 +98,7 @@ fn clock(now: Time) -> u64 {
     crate::segment::clock(now)
 }
 
-impl LinuxAcks {
+impl LinuxDelayedAck {
     /// For a connection that stands since then: pauses count from there (`tcp_create_openreq_child`).
     pub fn new(since: Time) -> Self {
         Self { last_arrival: clock(since), ..Self::default() }

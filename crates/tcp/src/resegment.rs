@@ -30,7 +30,7 @@ impl Sender {
             self.flight.recovery.phase = Phase::Loss;
             self.consult(now, |cc, flow| cc.on_resized(flow));
         }
-        self.flight.tail.end = None;
+        self.flight.tlp.end = None;
         self.flight.recovery.repair_lost();
         true
     }
@@ -64,7 +64,7 @@ impl Sender {
             self.flight.board.cut_lost(lost.start, self.mss, &ends);
         } else if payload < mss
             && self.buffer.is_some()
-            && !self.flight.bursts.repairs_on(now, lost.start)
+            && !self.flight.tso.repairs_on(now, lost.start)
         {
             // What ends a packet of several segments is part of that one.
 
