@@ -1,7 +1,8 @@
-"""Whether advice can be trusted: how often it recommends what makes no difference, how often it
-finds an optimum that was planted, and how often the kernel agrees with what `sim` predicts.
+"""Measures whether advice can be trusted: how often it recommends a setting that makes no
+difference, how often it finds a planted optimum, and how often the kernel agrees with the
+predictions of `sim`.
 
-    python benches/advice.py --same 200        # nothing that is tried makes a difference
+    python benches/advice.py --same 200        # settings that make no difference
     python benches/advice.py --planted 20      # of each kind
     python benches/advice.py --kernel 50       # predictions of `sim` in the interval of `linux`
     python benches/advice.py --buffers 4       # rates from 10 Mbit/s on, each with four delays
@@ -42,7 +43,7 @@ def path(rate: float, rtt: float, queue: float, loss: float, cc: str = "cubic") 
 
 
 def asked(plain: Plain, seed: int, backend: str, budget_s: float = 60.0, **more: Any) -> Advice:
-    """Advice, with seeds of its own."""
+    """Advice computed with its own seeds."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found, _ = advice_in(
@@ -57,13 +58,13 @@ def asked(plain: Plain, seed: int, backend: str, budget_s: float = 60.0, **more:
 
 
 def log_uniform(draw: random.Random, low: float, high: float) -> float:
-    """A number whose logarithm is as likely anywhere."""
+    """A log-uniform random number."""
     return float(low * (high / low) ** draw.random())
 
 
 def same(count: int, seed: int) -> None:
-    """Initial windows of a segment more or less over paths with losses: what they gain is far below
-    2 %, and every run comes out differently.
+    """Initial windows that differ by a segment or two, over paths with losses: the gain is far
+    below 2 %, and every run has a different result.
     """
     draw, wrong = random.Random(seed), 0
     for number in range(count):
@@ -84,7 +85,7 @@ def same(count: int, seed: int) -> None:
 
 
 def planted_paths(draw: random.Random) -> Iterator[tuple[str, Plain, Plain, Plain]]:
-    """By kind: the experiment, what is asked, and a setting that does well."""
+    """Kind, experiment, question, and a setting that performs well."""
     rate, rtt = log_uniform(draw, 20, 100), log_uniform(draw, 40, 120)
     plain = path(rate, rtt, 1.0, 0.0)
     bdp = rate * 1e6 * rtt / 1e3 / 8
@@ -112,8 +113,8 @@ def goodput(plain: Plain, changes: Plain, seeds: range) -> float:
 
 
 def planted(count: int, seed: int) -> None:
-    """An optimum is found if what is advised has at least 98 % of the goodput of the planted
-    setting, with seeds that neither has seen.
+    """Counts an optimum as found if the advised setting has at least 98 % of the goodput of the
+    planted one, with seeds that neither has seen.
     """
     draw = random.Random(seed)
     found: dict[str, int] = {}
@@ -132,7 +133,9 @@ def planted(count: int, seed: int) -> None:
 
 
 def kernel(count: int, seed: int) -> None:
-    """The gain that `sim` predicts lies in the interval of at least ten runs on Linux."""
+    """Counts how often the gain predicted by `sim` is in the interval of at least ten runs on
+    Linux.
+    """
     draw, inside, narrow, told = random.Random(seed), 0, 0, 0
     number = 0
     while told < count and number < 4 * count:
@@ -161,9 +164,10 @@ def kernel(count: int, seed: int) -> None:
 
 
 def buffers(count: int, seed: int) -> None:
-    """Buffers of both ends, from 10 Mbit/s to 10 Gbit/s (the first `count` rates) and from 1 to
-    200 ms. What is advised has at least 98 % of the goodput of the best of eight sizes, and the
-    size below it less than 99 %; or it is today's, which has that much already.
+    """Buffers of both ends, from 10 Mbit/s to 10 Gbit/s (the first `count` rates) and from 1 to 200
+    ms. The advised size must have at least 98 % of the goodput of the best of eight sizes, and the
+    next smaller size less than 99 %; or the advice keeps the present size, which has at least 98 %
+    already.
     """
     right = number = 0
     for rate in (10, 100, 1000, 10_000)[:count]:
@@ -196,7 +200,7 @@ def buffers(count: int, seed: int) -> None:
 
 
 def main() -> None:
-    """Runs what is asked for."""
+    """Runs the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--same", type=int, default=0)
     parser.add_argument("--planted", type=int, default=0)

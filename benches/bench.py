@@ -1,12 +1,11 @@
-"""Measure the simulator on the dumbbell of `benches/ns3/dumbbell.cc`, beside ns-3 if it can be had.
+"""Measure the simulator on the dumbbell of `benches/ns3/dumbbell.cc`, and ns-3 if it is available.
 
 Each measurement is a process of its own on one core. Ours runs three times and the median is
-quoted, first with the default profile, which is what users run, then with the profile `rfc`.
-
-Beside ns-3 stands `rfc`: both are TCP by the RFCs, without timestamps, RACK, TLP and pacing. The
-default profile does all that Linux does for each ACK, which ns-3 does not. ns-3 runs once, in the
-midst of ours. It is so much slower that it gets less simulated time. Ours then runs over that
-short time too, and the ratio is taken there: the same traffic, and starting up weighs equally.
+quoted, first with the default profile, which is what users run, then with the profile `rfc`. The
+comparison with ns-3 uses `rfc`: both are TCP by the RFCs, without timestamps, RACK, TLP and pacing,
+whereas the default profile does everything that Linux does for each ACK. ns-3 runs once, between
+runs of ours. It is so much slower that it gets less simulated time. Ours also runs over that
+shorter time, and the ratio is taken there: traffic is the same, and start-up has the same weight.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ NS3_LIBRARIES = ["-lns3-point-to-point", "-lns3-internet", "-lns3-network", "-ln
 NS3_PATIENCE_SECONDS = 600
 REPETITIONS = 3
 DEFAULT, PEER = "linux-6.12", "rfc"
-"""The profile of experiments that name none, and the one that is compared with ns-3."""
+"""The profile of experiments that name none, and the profile compared with ns-3."""
 IDLE_CONNECTIONS = 100_000
 SHORT_TRANSFERS = 1_000_000
 SHORT_BESIDE = 100
-"""Short transfers stand beside so many long flows, on the same network."""
+"""The number of long flows, on the same network, that short transfers are compared with."""
 QUEUES = ["fq-codel", "cake"]
-"""Disciplines whose speed is compared with that of drop-tail, under as many long flows."""
+"""Disciplines whose speed is compared with that of drop-tail, with the same long flows."""
 MEGA = 1e-6
 
 
 class BenchError(Exception):
-    """A program could not be built or run; the message says which and why."""
+    """A program could not be built or run; the message names the program and the reason."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,9 @@ class Scenario:
     ns3_seconds: int
 
 
-# A data packet makes three hops, and half an ACK three: 100 Mbit/s is 8333 x 4.5 = 37,500
-# packet-hops per second. Ours gets 22 million of them, which take 1.5 s at 15 million per second;
-# ns-3 gets what it does in less than a minute.
+# A data packet makes three hops, and so does an ACK for every second one: 100 Mbit/s is 8333 x 4.5
+# = 37,500 packet-hops per second. Ours gets 22 million packet-hops, which take 1.5 s at 15 million
+# per second; ns-3 gets as many as it can process in less than a minute.
 SCENARIOS = [
     Scenario(1, "100 Mbit/s", seconds=600, ns3_seconds=60),
     Scenario(10, "100 Mbit/s", seconds=600, ns3_seconds=60),
@@ -73,7 +72,7 @@ QUICK_FLOWS = {10, 1000}
 
 @dataclass(frozen=True)
 class Report:
-    """What either program prints about one run."""
+    """The output of either program about one run."""
 
     packet_hops: int
     wall_seconds: float
@@ -86,7 +85,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One scenario, measured: ours with both profiles, over the shorter time `rfc` and ns-3."""
+    """The measurement of one scenario: ours with both profiles, over the shorter time `rfc` and
+    ns-3.
+    """
 
     scenario: Scenario
     default: Report
@@ -104,7 +105,7 @@ class Measurement:
     def row(self) -> dict[str, str | float | None]:
         """Make the row of `target/bench.json`; null where ns-3 did not run.
 
-        What is named by no profile is of `rfc`.
+        Fields whose name has no profile are those of `rfc`.
         """
         ours, short, ns3 = self.ours, self.short, self.ns3
         return {
@@ -130,12 +131,12 @@ class Measurement:
 
 
 def say(text: str) -> None:
-    """Talk on stderr; stdout has the results alone."""
+    """Print to stderr; stdout has only the results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def build(command: list[str]) -> None:
-    """Run a compiler, which shows its own messages."""
+    """Run a compiler, which prints its own messages."""
     try:
         done = subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False)
     except FileNotFoundError:
@@ -171,7 +172,7 @@ def missing_packages() -> list[str]:
 
 
 def install_ns3() -> bool:
-    """Install ns-3 where that is possible; otherwise say in a line what is missing."""
+    """Install ns-3 if possible; otherwise report the missing packages in one line."""
     missing = missing_packages()
     if missing and os.geteuid() == 0 and shutil.which("apt-get"):
         say(f"installing {' '.join(missing)}")
@@ -229,7 +230,7 @@ def run_ours(
 
 
 def run_ns3(scenario: Scenario) -> Report | None:
-    """Run ns-3 once, and give up on it after a while."""
+    """Run ns-3 once, with a time limit."""
     rate = scenario.rate.replace(" ", "").replace("bit/s", "bps")
     arguments = [f"--flows={scenario.flows}", f"--rate={rate}", f"--seconds={scenario.ns3_seconds}"]
     try:
@@ -240,13 +241,13 @@ def run_ns3(scenario: Scenario) -> Report | None:
 
 
 def median(reports: list[Report]) -> Report:
-    """Pick the report of the median rate."""
+    """Pick the report with the median rate."""
     middle = statistics.median_low(one.packet_hops_per_second for one in reports)
     return next(one for one in reports if one.packet_hops_per_second == middle)
 
 
 def measure(scenario: Scenario, *, with_ns3: bool) -> Measurement:
-    """Measure one scenario, ours and ns-3 in turns."""
+    """Measure one scenario, alternating between ours and ns-3."""
     say(f"{scenario.flows} flows over {scenario.rate}")
     default: list[Report] = []
     ours: list[Report] = []
@@ -264,7 +265,7 @@ def measure(scenario: Scenario, *, with_ns3: bool) -> Measurement:
 
 
 def measure_short() -> tuple[dict[str, Any], float]:
-    """Run many short transfers, and in turns with them as many packets of 100 long flows."""
+    """Run many short transfers, alternating with 100 long flows that send as many packets."""
     scenario = next(one for one in SCENARIOS if one.flows == SHORT_BESIDE)
     runs: list[dict[str, Any]] = []
     shares = []
@@ -277,9 +278,9 @@ def measure_short() -> tuple[dict[str, Any], float]:
 
 
 def measure_queues() -> dict[str, tuple[Report, float]]:
-    """Run 100 long flows behind other disciplines: a report, and its rate beside drop-tail's.
+    """Run 100 long flows behind other disciplines: a report, and its rate relative to drop-tail.
 
-    Drop-tail and all others run in turns. The ratio is that of packet-hop rates.
+    Drop-tail and the others alternate. The ratio is that of packet-hop rates.
     """
     scenario = next(one for one in SCENARIOS if one.flows == SHORT_BESIDE)
     reports: dict[str, list[Report]] = {queue: [] for queue in QUEUES}
@@ -294,10 +295,10 @@ def measure_queues() -> dict[str, tuple[Report, float]]:
 
 
 def share_of_control() -> float | None:
-    """Count the share of instructions in the calls of congestion controllers, all below included.
+    """Measure the share of instructions in the calls of congestion controllers, callees included.
 
-    Instructions are counted, not time: the same in every run of a binary. One short run of ten
-    flows under valgrind; without valgrind there is no answer.
+    Instructions are counted instead of time: their number is the same in every run of a binary. The
+    measurement is one short run of ten flows under valgrind; without valgrind it is left out.
     """
     if not (shutil.which("valgrind") and shutil.which("callgrind_annotate")):
         say("no share of congestion control: valgrind is not installed")
@@ -314,19 +315,20 @@ def share_of_control() -> float | None:
         if "PROGRAM TOTALS" in line:
             total = int(line.split()[0].replace(",", ""))
         elif (call := re.search(r":(<.* as .*seam::CongestionControl>::\w+)", line)) is not None:
-            # A function has a line for each file that a part of it is from, and one for all.
+            # A function has a line for each file that a part of it comes from, and a line with the
+            # total.
             count = int(line.split()[0].replace(",", ""))
             calls[call[1]] = max(count, calls.get(call[1], 0))
     return sum(calls.values()) / total if total else None
 
 
 def number(value: float | None, digits: int) -> str:
-    """Write a number, or a dash for none."""
+    """Format a number, or a dash for none."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
 def cells(measurement: Measurement) -> list[str]:
-    """Write one line of the table: rates, memory, goodput."""
+    """Format one line of the table: rates, memory, goodput."""
     scenario, default, ours = measurement.scenario, measurement.default, measurement.ours
     short, ns3 = measurement.short, measurement.ns3
     return [
@@ -348,7 +350,7 @@ def cells(measurement: Measurement) -> list[str]:
 
 
 def table(measurements: list[Measurement]) -> str:
-    """Lay out the results for people."""
+    """Lay out the results as a table."""
     head = [
         *["flows", "rate", "Mhops/s", "rfc", "short", "ns-3", "ratio"],
         *["MB", "rfc", "ns-3", "Mbit/s", "rfc", "short", "ns-3"],
@@ -362,7 +364,7 @@ def table(measurements: list[Measurement]) -> str:
 
 
 def warn_if_busy() -> None:
-    """Say so when other programs would slow the measured ones."""
+    """Warn if other programs would slow down the measured ones."""
     load, processors = os.getloadavg()[0], os.cpu_count() or 1
     if load > processors / 2:
         say(f"warning: load {load:.1f} on {processors} processors: rates will be low")
@@ -375,7 +377,7 @@ def bench(scenarios: list[Scenario]) -> None:
     with_ns3 = install_ns3()
     if with_ns3:
         build_ns3()
-    # For the programs started from here on.
+    # Applies to the programs started from here on.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     measurements = [measure(scenario, with_ns3=with_ns3) for scenario in scenarios]
     idle = run([str(OURS), "--idle", str(IDLE_CONNECTIONS)])

@@ -1,8 +1,8 @@
-"""Measures how fast captures are read: `tcplab capture flows` beside tcptrace and tshark.
+"""Measures how fast captures are read: `tcplab capture flows`, tcptrace and tshark.
 
 Two captures of headers are made: one with 2.3 million packets of 20 long connections, and one with
 100,000 connections of twelve packets, at most 2,000 of them open at once. Each program reads each
-of them as a process of its own, in turns; the median is quoted, with the greatest memory. tshark,
+capture in a process of its own, in turns; the median is quoted, with the greatest memory. tshark,
 which takes minutes, runs once. Nothing else should run meanwhile.
 """
 
@@ -39,23 +39,23 @@ RECORD = np.dtype(
         ("header", "u1"), ("flags", "u1"), ("window", ">u2"), ("sum", ">u2"), ("urgent", ">u2"),
     ]
 )  # fmt: skip
-"""A packet of 40 bytes of headers, as pcap has it with raw IP."""
+"""A packet of 40 bytes of headers, as pcap stores it with link type raw IP."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A program on a capture."""
+    """The measurement of a program on a capture."""
 
     seconds: float
     megabytes: float
 
 
 def capture(path: Path, connections: int, exchanges: int, apart: int) -> int:
-    """Writes connections that begin `apart` microseconds after each other. Each has a handshake,
-    so many exchanges of two segments of data and an ACK, one segment sent again, and a close. The
-    number of packets.
+    """Writes connections that begin `apart` microseconds after each other. Each has a handshake, a
+    number of exchanges of two data segments and an ACK, one retransmission, and a close. Returns
+    the number of packets.
     """
-    # Of one connection: microseconds, whether it is the server's, flags, seq, ack, data.
+    # For one connection: microseconds, whether the server sends, flags, seq, ack, data.
     steps = [(0, 0, SYN, 0, 0, 0), (20_000, 1, SYN | ACK, 0, 1, 0), (20_000, 0, ACK, 1, 1, 0)]
     for n in range(exchanges):
         at, seq = 20_000 + 1_000 * n, 1 + 2896 * n
@@ -107,7 +107,7 @@ def measured(command: Sequence[str], folder: Path) -> Measured:
 
 
 def beside(commands: dict[str, list[str]], folder: Path) -> dict[str, Measured]:
-    """Each program, in turns; tshark once."""
+    """Runs each program in turns; tshark once."""
     found: dict[str, list[Measured]] = {name: [] for name in commands}
     for turn in range(TURNS):
         for name, command in commands.items():
@@ -130,7 +130,7 @@ def main() -> None:
             ("100,000 connections", 100_000, 1, 200),
         ]:
             file = folder / f"{connections}.pcap"
-            # Made by a process of its own: what is measured begins with the memory of this one.
+            # Written by a separate process: the measured programs inherit the memory of this one.
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 packets = pool.submit(capture, file, connections, exchanges, apart).result()
             commands = {

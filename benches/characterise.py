@@ -1,9 +1,9 @@
-"""Measures how well models give traffic back: capture, `lab.capture.characterise`, model, run.
+"""Measures how well models reproduce traffic: capture, `lab.capture.characterise`, model, run.
 
 Ten known mixes of at least 2,000 sessions run on a backend and are captured. The model of each
-capture runs, and is captured too. Beside each other stand the rates of sessions, the mean sizes,
-and how far the distributions of sizes are apart (Kolmogorov and Smirnov's distance): a mix is given
-back if the first two are within 5 % and the last is at most 0.05.
+capture runs, and is captured too. The output compares the rates of sessions, the mean sizes, and
+the distributions of sizes (Kolmogorov-Smirnov distance). A mix is reproduced if the first two agree
+within 5 % and the distance is at most 0.05.
 
     python benches/characterise.py [--backend linux] [--mix NAME] [--seed 1]
 """
@@ -27,12 +27,12 @@ CAPTURES = ["left>right", "right>left"]
 
 
 def listed(quantiles: np.ndarray) -> lab.EmpiricalSizes:
-    """A distribution that experiments do not have, by its quantiles."""
+    """A distribution that experiments lack, given by its quantiles."""
     return lab.EmpiricalSizes(sizes=[f"{max(round(one), 1)} B" for one in quantiles])
 
 
 def flow(name: str, traffic: object, **settings: object) -> lab.Flow:
-    """A flow between the first pair, or as many as there are."""
+    """A flow between the first pair of hosts, or between as many pairs as there are."""
     ends = {"from_": "left*", "to": "right*"}
     return lab.Flow(name=name, traffic=traffic, **(ends | settings))  # type: ignore[arg-type]
 
@@ -44,7 +44,7 @@ def arrivals(name: str, per_second: float, sizes: object, transfers: int) -> lab
 
 
 def requests(name: str, count: int, response: str, number: int, think: str) -> lab.Flow:
-    """Connections of a browser, at times that are drawn evenly."""
+    """Connections of a browser, at uniformly drawn times."""
     traffic = lab.RequestsTraffic(
         request="420 B", response=response, requests=number, think=think, server_time="15 ms"
     )
@@ -55,12 +55,12 @@ PLACES = (np.arange(1000) + 0.5) / 1000
 
 EXPONENTIAL = listed(-20_000 * np.log1p(-PLACES))
 WEIBULL = listed(10_000 * (-np.log1p(-PLACES)) ** 2)
-"""Of a shape of 0.5: the mean is twice the scale."""
+"""A Weibull distribution with shape 0.5, whose mean is twice the scale."""
 
 
 def pages() -> list[lab.Flow]:
-    """Pages of 1 to 12 requests, each half as often as the number before, with answers of lognormal
-    sizes: 210 kinds of ten sessions.
+    """Pages of 1 to 12 requests, each number half as frequent as the one before, with answers of
+    lognormal sizes: 210 kinds of ten sessions.
     """
     random = np.random.default_rng(1)
     numbers = np.minimum(random.geometric(0.5, 210), 12)
@@ -107,7 +107,7 @@ MIXES: dict[str, list[lab.Flow]] = {
 
 
 def experiment(flows: list[lab.Flow], seed: int) -> lab.Experiment:
-    """A mix with four round trips, captured at the bottleneck in both directions."""
+    """A mix with four round-trip times, captured at the bottleneck in both directions."""
     return lab.Experiment(
         name="mix",
         duration="130 s",
@@ -123,14 +123,16 @@ def experiment(flows: list[lab.Flow], seed: int) -> lab.Experiment:
 
 
 def captured(experiment: lab.Experiment, backend: str, path: Path) -> Path:
-    """Runs it, and writes its capture."""
+    """Runs an experiment, and writes its capture."""
     results = lab.run(experiment, backend=backend)
     path.write_bytes(results.files(results.plans[0].id)["capture.pcapng"])
     return path
 
 
 def measured(name: str, backend: str, seed: int, folder: Path) -> tuple[float, float, float]:
-    """How far the model's rate and mean size are away, in percent, and its distribution."""
+    """The errors of the model: the rate and the mean size in percent, and the distance of the
+    distributions.
+    """
     mix = experiment(MIXES[name], seed)
     seen = lab.capture.characterise(captured(mix, backend, folder / "seen.pcapng"))
     model = seen.experiment().replace(

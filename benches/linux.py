@@ -1,7 +1,7 @@
-"""Measures the Linux backend: from the command to the table, with the kernel cached.
+"""Measures the backend `linux`: from the command to the table, with the kernel cached.
 
-Prints the wall time of three experiments, the median of three runs each, and the data packets a
-second that went over the two routers. The kernel's boot is part of all of them.
+Prints the wall time of three experiments, the median of three runs each, and the data packets per
+second that crossed the two routers. Every time includes booting the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Case:
-    """An experiment, and how long it may take."""
+    """An experiment and its time limit."""
 
     name: str
     rate: str
@@ -32,7 +32,7 @@ class Case:
     most_s: float | None
 
     def text(self) -> str:
-        """Its file."""
+        """The text of the experiment file."""
         return (
             f'duration = "{self.duration_s} s"\nrecord = {{ samples = "{self.samples}" }}\n'
             f'network.dumbbell = {{ rate = "{self.rate}", delay = "20 ms", queue = "1 BDP" }}\n'

@@ -1,13 +1,14 @@
 """Compares `tcplab capture flows` with tshark and tcptrace on a folder of captures of any origin.
 
 Each file is read by all three programs. Conversations are matched by their addresses and ports, and
-for conversations between the same ends by their order. The first table says how many values of each
-kind are the same; `--differences` writes the others down, one a line. Every file has to be read, or
-refused with a message and exit status 2: whatever else happens is listed, and the exit status is 1.
+conversations between the same ends by their order. The first table shows how many values of each
+kind agree; `--differences` writes the others to a file, one per line. Every file must be read, or
+refused with a message and exit status 2. Any other outcome is listed, and the exit status is then
+1.
 
     python benches/public_captures.py FOLDER [--differences FILE] [--keep FOLDER]
 
-`--keep` stores what tshark and tcptrace said, so that they run only once.
+`--keep` stores the output of tshark and tcptrace, so that they run only once.
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ COMPARED = {
     ],
     "tcptrace": ["packets", "bytes", "resent_or_late", "resent_bytes", "mss", "scale"],
 }  # fmt: skip
-"""What is compared for each side of a conversation. Each program has a rule of its own for what is
-out of order and what was sent again, so the sum of both is compared."""
+"""The values compared for each side of a conversation. The programs distinguish out-of-order
+segments and retransmissions by different rules, so the sum of both is compared.
+"""
 
 COUNTED = ["packets", "wire_bytes", "bytes", "resent_or_late", "sack_blocks", "keepalives"]
-"""What is counted packet by packet."""
+"""The values that are counted per packet."""
 
 End = tuple[str, int]
 Values = dict[str, int | None]
@@ -57,7 +59,7 @@ Values = dict[str, int | None]
 
 @dataclass
 class Conversation:
-    """What a program says of a conversation: its ends, and the values of what each of them sent."""
+    """A conversation as a program reports it: its ends, and the values of each sender."""
 
     ends: tuple[End, End]
     sides: tuple[Values, Values]
@@ -66,7 +68,7 @@ class Conversation:
     stack: str = ""
 
     def turned(self) -> Conversation:
-        """The same with the smaller end first."""
+        """The same conversation with the smaller end first."""
         (a, b), (x, y) = self.ends, self.sides
         if a <= b:
             return self
@@ -75,14 +77,14 @@ class Conversation:
 
 @dataclass
 class Said:
-    """What a program says of a file: conversations, or why there are none."""
+    """A program's report of a file: conversations, or why there are none."""
 
     conversations: list[Conversation] = field(default_factory=list)
     problem: str = ""
 
 
 def address(text: str) -> str:
-    """An address as Python writes it. tcptrace leaves out the first colon of `::1`."""
+    """An address in Python's notation. tcptrace leaves out the first colon of `::1`."""
     for guess in (text, f":{text}"):
         with suppress(ValueError):
             return str(ipaddress.ip_address(guess))
@@ -90,7 +92,7 @@ def address(text: str) -> str:
 
 
 def run(words: list[str]) -> tuple[int, str, str]:
-    """The status, output and messages of a program; -1 if it does not end."""
+    """The status, output and messages of a program; the status is -1 if it does not end."""
     try:
         done = subprocess.run(
             words, capture_output=True, timeout=PATIENCE_SECONDS, check=False,
@@ -106,7 +108,7 @@ def run(words: list[str]) -> tuple[int, str, str]:
 
 
 def of_tcplab(path: Path) -> Said:
-    """What `tcplab capture flows` says. `problem` begins with the exit status, if that is not 0."""
+    """The report of `tcplab capture flows`. `problem` begins with an exit status other than 0."""
     words = [sys.executable, "-m", "tcplab.cli", "capture", "flows", str(path), "--format", "json"]
     status, out, messages = run(words)
     if status != 0:
@@ -115,7 +117,7 @@ def of_tcplab(path: Path) -> Said:
 
 
 def flow(row: dict[str, Any]) -> Conversation:
-    """A row of ours."""
+    """A conversation from a row of tcplab's table."""
     closed = row["closed"]
     names = {"closed by client": "closed", "closed by server": "closed"}
     names |= {"reset by client": "reset", "reset by server": "reset", "refused": "reset"}
@@ -127,7 +129,7 @@ def flow(row: dict[str, Any]) -> Conversation:
             return value
 
         late = of("out_of_order_segments") or 0
-        # SYNs and FINs take a sequence number each; both of the other programs count them.
+        # SYNs and FINs take a sequence number each; both other programs count them.
         controls = (of("retransmitted_handshake") or 0) + (of("retransmitted_fins") or 0)
         resent = (of("retransmitted_segments") or 0) + controls
         return {
@@ -152,7 +154,7 @@ def flow(row: dict[str, Any]) -> Conversation:
 
 
 def of_tshark(path: Path) -> Said:
-    """What tshark says of each packet, summed by `tcp.stream`."""
+    """The report of tshark, summed over packets by `tcp.stream`."""
     words = ["tshark", "-n", "-r", str(path), "-Y", "tcp", "-T", "fields", "-E", "occurrence=a"]
     _, out, messages = run(words + [word for name in FIELDS for word in ("-e", name)])
     streams: dict[int, Conversation] = {}
@@ -176,7 +178,7 @@ def add(
     opening: dict[int, list[str]],
     closing: dict[int, list[tuple[int, int]]],
 ) -> None:
-    """Adds a packet to its conversation. Headers that an ICMP error quotes are none."""
+    """Adds a packet to its conversation. Headers quoted by an ICMP error do not count."""
     layers = packet["frame.protocols"].split(":")
     if "tcp" not in layers or not packet["tcp.stream"]:
         return
@@ -230,7 +232,7 @@ def add(
     if flags & SYN:
         if packet["tcp.options.mss_val"]:
             values["mss"] = number("tcp.options.mss_val")
-        # A SYN that is sent again without it asks for none.
+        # A retransmitted SYN without the option does not offer window scaling.
         has_scale = packet["tcp.options.wscale.shift"] != ""
         values["scale"] = min(number("tcp.options.wscale.shift"), 14) if has_scale else None
     if flags & (FIN | RST):
@@ -238,7 +240,7 @@ def add(
 
 
 def of_tcptrace(path: Path) -> Said:
-    """What `tcptrace -l -n` says."""
+    """The report of `tcptrace -l -n`."""
     status, out, messages = run(["tcptrace", "-l", "-n", "--csv", str(path)])
     lines = [line for line in out.splitlines() if line and not line.startswith("#")]
     if status != 0 or not lines or not lines[0].startswith("conn_#"):
@@ -247,7 +249,9 @@ def of_tcptrace(path: Path) -> Said:
 
 
 def traced(row: dict[str, str]) -> Conversation:
-    """A row of tcptrace. It tells a window scale only if both sides have one."""
+    """A conversation from a row of tcptrace, which reports a window scale only if both sides have
+    one.
+    """
     ways = ("a2b", "b2a")
 
     both_scale = all(row[f"req_1323_ws/ts_{way}"].strip()[0] == "Y" for way in ways)
@@ -281,7 +285,7 @@ def traced(row: dict[str, str]) -> Conversation:
 
 
 def kept(path: Path, program: str, folder: Path | None) -> Said:
-    """What a program says, or has said before."""
+    """The report of a program, or its stored report."""
     ask = {"tshark": of_tshark, "tcptrace": of_tcptrace}[program]
     if folder is None:
         return ask(path)
@@ -313,7 +317,7 @@ def grouped(said: Said) -> dict[tuple[End, End], list[Conversation]]:
 
 @dataclass
 class Difference:
-    """A value that two programs have otherwise."""
+    """A value on which two programs differ."""
 
     file: str
     program: str
@@ -327,7 +331,7 @@ class Difference:
 def differences(
     file: str, program: str, ours: Said, theirs: Said, same: Counter[str]
 ) -> Iterator[Difference]:
-    """What differs, while values that are the same are counted."""
+    """Yields the differences, and counts equal values in `same`."""
     mine, other = grouped(ours), grouped(theirs)
     for ends in sorted(mine.keys() | other.keys()):
         where = " <-> ".join(f"{host} {port}" for host, port in ends)
@@ -357,7 +361,7 @@ def differences(
 def pairs(
     one: Conversation, another: Conversation, program: str
 ) -> Iterator[tuple[str, object, object]]:
-    """Values of two programs, by what they say."""
+    """The values of two programs, by name."""
     for side in (0, 1):
         for name in COMPARED[program]:
             if name in another.sides[side]:
@@ -371,7 +375,7 @@ def pairs(
 def compared(
     path: Path, name: str, keep: Path | None
 ) -> tuple[Counter[str], list[Difference], str]:
-    """What is the same of a file, what differs, and what went wrong."""
+    """The number of equal values of a file, the differences, and the problem, if any."""
     ours, same, found = of_tcplab(path), Counter[str](), []
     same["files"] += 1
     status, _, message = ours.problem.partition(" ")

@@ -1,8 +1,8 @@
-"""Measures sweeps: 10,000 short runs, from the command to the table, and what is left on disk.
+"""Measures sweeps: 10,000 short runs, from the command to the table, and their size on disk.
 
-Prints the share of the time that goes into something else than runs (`wall_s`: simulating, checking
-the laws, and the digest), with one worker; and the rate of two workers beside that of two commands
-side by side with one worker each. Nothing else should run meanwhile.
+Prints the share of the time spent outside runs (the time of a run, `wall_s`, covers simulation,
+checks of the laws, and the digest), with one worker; and the rate of two workers relative to two
+concurrent commands with one worker each. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def start(file: Path, out: Path, workers: int) -> subprocess.Popen[bytes]:
 
 
 def wall_s(*processes: subprocess.Popen[bytes], began: float) -> float:
-    """How long it took until all of these ended."""
+    """Waits for the processes, and returns the elapsed time."""
     if any(process.wait() != 0 for process in processes):
         raise SystemExit("a sweep failed")
     return time.monotonic() - began

@@ -1,7 +1,7 @@
-"""Measures how well `tcplab capture twin` tells a path: on captures of random paths that are known.
+"""Measures how well `tcplab capture twin` estimates a path, on captures of known random paths.
 
-Each path has a rate, a round trip, a queue and losses of its own, and one flow or three of CUBIC,
-NewReno or BBR. They are run, captured at the sender, and told from the capture alone:
+Each path has its own rate, round-trip time, queue and losses, and one or three flows of CUBIC,
+NewReno or BBR. The paths are run, captured at the sender, and estimated from the capture alone:
 
     python benches/twins.py --seed 1 --count 100
     python benches/twins.py --seed 2 --count 30 --on linux
@@ -21,15 +21,15 @@ from pathlib import Path
 import tcplab as lab
 
 TOLERANCE = {"base RTT": 0.02, "rate": 0.05, "queue": 0.2}
-"""How near an estimate should be."""
+"""The relative error that an estimate may have."""
 
 MOST_MBITS = 1200
-"""What a run sends at most."""
+"""The most data that a run sends."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A path whose truth is known."""
+    """A path with known parameters."""
 
     rate_mbit_s: float
     rtt_ms: float
@@ -41,7 +41,7 @@ class Known:
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Known:
-        """A path by chance."""
+        """A random path."""
         rate = 10 ** rng.uniform(0, 2.3)
         rtt = 10 ** rng.uniform(0.3, 2.48)
         bdp = rate * 1e3 * rtt / 8 / 1500
@@ -56,7 +56,7 @@ class Known:
         )
 
     def experiment(self) -> lab.Experiment:
-        """What is captured: the path behind a short link."""
+        """The experiment that is captured: the path behind a short link."""
         seconds = min(max(10.0, self.rtt_ms / 10), 30.0)
         seconds = max(min(seconds, MOST_MBITS / self.rate_mbit_s), 4.0)
         path = lab.Link(
@@ -85,7 +85,7 @@ class Known:
         )
 
     def truth(self) -> dict[str, float]:
-        """What is to be told, in the units of the table. The near link adds its 20 us."""
+        """The true values, in the units of the table. The short link adds its 20 us."""
         return {
             "base RTT": self.rtt_ms + 0.02,
             "rate": self.rate_mbit_s,
@@ -95,7 +95,7 @@ class Known:
 
 
 def main() -> None:
-    """Prints how often what was told is right."""
+    """Prints how often the estimates are right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=100)

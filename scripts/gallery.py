@@ -1,12 +1,13 @@
-"""The gallery: pages of findings, each with an experiment, the lines that draw it, and its chart.
+"""The gallery: pages of findings, each with an experiment, the lines that draw its chart, and the
+chart.
 
-A section of a page in `docs/gallery` is an entry. Its title is the finding. A block
-```toml title="FILE"``` is its experiment, ```python title="NAME.py"``` the lines, which save
-`NAME.svg`. A comment `<!-- holds: ... -->` has what makes the finding true: assertions about the
-names that the lines leave, where `pl` is polars. If one fails, there is no chart.
+Each section of a page in `docs/gallery` is an entry. Its title is the finding. A block ```toml
+title="FILE"``` is its experiment, ```python title="NAME.py"``` are the lines, which save
+`NAME.svg`. A comment `<!-- holds: ... -->` has the conditions of the finding: assertions about the
+variables that the lines define, where `pl` is polars. If one fails, there is no chart.
 
-Charts are kept in `target/gallery`, under a hash of all they depend on: the tests and the site
-share them.
+Charts are cached in `target/gallery`, under a hash of everything they depend on; the tests and the
+site share the cache.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MOST_LINES = 5
 SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+) title=\"([^\"]+)\"\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HOLDS = re.compile(r"^<!-- holds:\n(.*?)^-->\n", re.MULTILINE | re.DOTALL)
-# A section of the overview: a page of the gallery.
+# A section of the overview, which stands for a page of the gallery.
 LISTED = re.compile(r"^## \[.+\]\((gallery/[\w-]+\.md)\)\n+(?:.+\n)+", re.MULTILINE)
 
 
@@ -48,7 +49,7 @@ class EntryError(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """A finding and what shows it."""
+    """A finding and the lines that show it."""
 
     title: str
     name: str
@@ -57,7 +58,7 @@ class Entry:
     holds: str
 
     def chart(self) -> Path:
-        """Its chart, drawn by its lines, if that has not been done."""
+        """The file of the chart. It is drawn if it is not cached."""
         CHARTS.mkdir(parents=True, exist_ok=True)
         with (CHARTS / f"{self.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -71,7 +72,7 @@ class Entry:
         return path
 
     def draw(self) -> bytes:
-        """Runs its lines as they stand, in a folder with its files alone."""
+        """Runs the lines unchanged, in a folder that contains only the files of the entry."""
         names: dict[str, object] = {}
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             for name, text in self.files:
@@ -86,7 +87,7 @@ class Entry:
                 raise EntryError(f"{self.name}: {self._said(error)}") from error
 
     def _said(self, error: Exception) -> str:
-        """What went wrong, with the line of what does not hold."""
+        """The error, with the assertion that failed."""
         last = traceback.extract_tb(error.__traceback__)[-1]
         if isinstance(error, AssertionError) and last.filename == "holds":
             return f"this does not hold: {self.holds.splitlines()[(last.lineno or 1) - 1]}"
@@ -97,7 +98,7 @@ class Entry:
 
 
 def entries(text: str) -> Iterator[Entry]:
-    """The entries of a page, in their order."""
+    """The entries of a page, in order."""
     for title, body in SECTION.findall(text):
         blocks = BLOCK.findall(body)
         files = tuple((name, content) for kind, name, content in blocks if kind != "python")
@@ -115,14 +116,14 @@ def entries(text: str) -> Iterator[Entry]:
 
 
 def counted(lines: str) -> int:
-    """How many lines a script has beside its imports."""
+    """The number of lines of a script besides its imports."""
     imports = (ast.Import, ast.ImportFrom)
     statements = [part for part in ast.parse(lines).body if not isinstance(part, imports)]
     return sum((part.end_lineno or 0) - part.lineno + 1 for part in statements)
 
 
 def with_charts(text: str) -> str:
-    """The text of a page of the gallery, with its charts, for the site."""
+    """A page of the gallery with its charts, for the site."""
     charts = iter(list(entries(text)))
 
     def section(found: re.Match[str]) -> str:
@@ -134,7 +135,7 @@ def with_charts(text: str) -> str:
 
 
 def with_overview(text: str) -> str:
-    """The text of the overview, with all charts small, for the site."""
+    """The overview with small versions of all charts, for the site."""
 
     def section(found: re.Match[str]) -> str:
         page = ROOT / "docs" / found[1]
@@ -148,7 +149,7 @@ def with_overview(text: str) -> str:
 
 
 def anchor(title: str) -> str:
-    """What GitHub calls a heading in addresses."""
+    """GitHub's anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -162,7 +163,7 @@ def _place(entry: Entry) -> str:
 
 @cache
 def _program() -> str:
-    """A hash of what makes results and charts beside the entries themselves."""
+    """A hash of everything besides the entries that results and charts depend on."""
     found = hashlib.sha256()
     for path in sorted((ROOT / "python" / "tcplab").rglob("*")):
         if path.suffix in (".py", ".so"):
@@ -173,7 +174,7 @@ def _program() -> str:
 
 
 def main() -> int:
-    """Draws what is not drawn yet, and names the entries that cannot be."""
+    """Draws the missing charts, and names the entries that fail."""
     wrong = []
     for page in PAGES:
         try:

@@ -1,4 +1,4 @@
-"""Writes all generated files; with `--check`, writes nothing and names those out of date."""
+"""Writes all generated files. With `--check`, writes nothing and lists outdated files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ import tcplab
 from tcplab import plot
 
 ROOT = Path(__file__).parent.parent
-# The examples whose results are on record: no randomness, some, and a sweep.
+# Examples whose digests are recorded: without randomness, with randomness, and a sweep.
 ON_RECORD = ["first", "loss", "on_off", "datagrams", "load", "server_time", "measure"]
 
 
@@ -37,7 +37,8 @@ def digests() -> str:
     return json.dumps(runs, indent=2) + "\n"
 
 
-# What the charts of congestion controls show: slow start, and how a window meets a full queue.
+# The experiment behind the charts of congestion controls: it shows slow start, and how a window
+# meets a full queue.
 STANDARD_PATH = """
 name = "10 Mbit/s, a round trip of 40 ms, a queue of {said}"
 duration = "20 s"
@@ -55,7 +56,7 @@ to = "receiver"
 """
 
 
-# Those that go by marks have a queue that marks.
+# Algorithms that react to ECN marks get a queue that marks.
 MARKING = """{ kind = "red", limit = "1 BDP", min = "10 packets", max = "10 packets", \
 weight = 1.0, probability = 1.0, gentle = false, ecn = true }"""
 
@@ -77,7 +78,7 @@ QUEUES = "docs/how-to/queues.md"
 
 
 def chart_of_queues() -> str:
-    """The chart of the page on queues, which has the script that makes it."""
+    """The chart of the page on queues, drawn by the script on that page."""
     page = (ROOT / QUEUES).read_text(encoding="utf-8")
     script = page.partition('```python title="delays.py"\n')[2].partition("```")[0]
     with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +87,7 @@ def chart_of_queues() -> str:
         return (Path(folder) / "delays.svg").read_text(encoding="utf-8")
 
 
-# What `tcplab new` writes, by the names that it has there.
+# The files that `tcplab new` writes, by name, each with the example that it is copied from.
 TEMPLATES = {
     "dumbbell": "first",
     "sweep": "sweep",
@@ -108,7 +109,7 @@ TEMPLATES = {
 
 
 def template(example: str) -> str:
-    """An example, to start from: it no longer lies in the folder of examples."""
+    """An example as a template, with its path replaced by FILE.toml."""
     text = (ROOT / "examples" / f"{example}.toml").read_text(encoding="utf-8")
     return text.replace(f"examples/{example}.toml", "FILE.toml")
 

@@ -1,4 +1,4 @@
-"""The pages about Python and the command line, from docstrings and from `--help`."""
+"""Generates the pages about Python and the command line, from docstrings and from `--help`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ OTHER_CHARTS: list[Callable[..., Any]] = [plot.network, plot.save]
 
 
 def command_line_page() -> str:
-    """What every command takes."""
+    """The page of all commands with their arguments."""
     parts = [
         "# The command line\n",
         NOTICE,
@@ -124,7 +124,7 @@ def command_line_page() -> str:
 
 
 def help_of(*command: str) -> str:
-    """What `--help` prints, on a page of fixed width."""
+    """The output of `--help` at a fixed width."""
     printed = io.StringIO()
     with (
         mock.patch.dict(os.environ, {"COLUMNS": "100"}),
@@ -136,7 +136,7 @@ def help_of(*command: str) -> str:
 
 
 def python_page() -> str:
-    """Every public function and what results offer."""
+    """The page of every public function, and of the methods of results."""
     parts = [
         "# Python\n",
         NOTICE,
@@ -220,7 +220,7 @@ def python_page() -> str:
 
 
 def metrics_page() -> str:
-    """The definitions of metrics."""
+    """The page of metrics with their definitions."""
     return "\n".join(
         [
             "# Metrics\n",
@@ -257,14 +257,14 @@ def metrics_page() -> str:
 
 
 def entries(prefix: str, functions: list[Callable[..., Any]]) -> Iterator[str]:
-    """Functions with their arguments."""
+    """The sections of functions, with their arguments."""
     for function in functions:
         yield f"### `{prefix}{function.__name__}{arguments(function)}`\n"
         yield from document(function)
 
 
 def properties(owner: type) -> Iterator[str]:
-    """A class that only says things."""
+    """The section of a class that has only properties."""
     yield from (f"### `lab.cc.{owner.__name__}`\n", inspect.getdoc(owner) or "", "")
     said = [(name, inspect.getdoc(member)) for name, member in sorted(vars(owner).items())]
     rows = [f"| `{name}` | {text} |" for name, text in said if name[0] != "_"]
@@ -273,13 +273,13 @@ def properties(owner: type) -> Iterator[str]:
 
 
 def told_by(owner: type) -> Iterator[str]:
-    """A dataclass that only says things."""
+    """The section of a dataclass that has only fields."""
     yield from (f"### `lab.{owner.__name__}`\n", inspect.getdoc(owner) or "", "")
     yield from attributes(owner)
 
 
 def attributes(owner: type) -> Iterator[str]:
-    """The fields of a dataclass with the texts below them."""
+    """The fields of a dataclass, with the docstrings below them."""
     found = re.findall(
         r'^    (\w+): [^\n]+\n    """(.+?)"""', inspect.getsource(owner), re.M | re.S
     )
@@ -289,7 +289,7 @@ def attributes(owner: type) -> Iterator[str]:
 
 
 def methods(owner: type, names: list[str]) -> Iterator[str]:
-    """Methods and properties, in the order of the source."""
+    """The sections of methods and properties, in the given order."""
     for name in names:
         member = inspect.getattr_static(owner, name)
         if callable(member):
@@ -310,7 +310,7 @@ def arguments(function: Callable[..., Any]) -> str:
 
 
 def document(thing: object) -> Iterator[str]:
-    """The docstring, its sections as lists."""
+    """The docstring, with its sections as lists."""
     for line in (inspect.getdoc(thing) or "").split("\n"):
         if line.startswith("    "):
             name, colon, text = line.strip().partition(": ")

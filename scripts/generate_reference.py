@@ -1,6 +1,6 @@
-"""The reference pages: experiment files, result tables, congestion controls, profiles.
+"""Generates the reference pages: experiment files, result tables, congestion controls, profiles.
 
-All from what the Rust side says of itself, so that the pages cannot lag behind.
+All content comes from the Rust side, so that the pages cannot be out of date.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ in `BDP`, a multiple of what the path holds in one round trip.
 
 
 def experiment_page() -> str:
-    """Every key of an experiment file."""
+    """The page of every key of an experiment file."""
     schema = json.loads(_core.schema_of_values())
     definitions: dict[str, Schema] = schema["$defs"]
     tables = {"Experiment": schema}
@@ -72,7 +72,7 @@ def experiment_page() -> str:
 
 
 def with_defaults(stack: Schema) -> Schema:
-    """The options of the stack with what the profile `rfc` sets."""
+    """The options of the stack, with the values that the profile `rfc` sets as their defaults."""
     link = {"between": ["a", "b"], "rate": "1 Mbit/s", "delay": "1 ms"}
     flow = {"from": "a", "to": "b", "stack": {"profile": "rfc"}}
     small = {"duration": "1 s", "network": {"links": [link]}, "flows": [flow]}
@@ -103,7 +103,7 @@ def collect(value: Any, definitions: dict[str, Schema], found: dict[str, Schema]
 
 
 def kinds(definition: Schema) -> Iterator[Schema]:
-    """The tables with a `kind` that something can be."""
+    """The tables with a `kind` among the alternatives of a value."""
     for member in definition.get("anyOf", []):
         if "kind" in member.get("properties", {}):
             yield member
@@ -127,7 +127,7 @@ def keys(table: Schema, definitions: dict[str, Schema], linked: set[str]) -> Ite
 
 
 def kind_of(value: Schema, definitions: dict[str, Schema], linked: set[str]) -> str:
-    """What sort of value belongs to a key."""
+    """The type of the value of a key."""
     if "$ref" in value:
         name = value["$ref"].rsplit("/", 1)[1]
         if name in linked:
@@ -219,7 +219,7 @@ be added at any time.
 
 
 def tables_page() -> str:
-    """Every column of the result tables."""
+    """The page of every column of the result tables."""
     parts = [
         "# Result tables\n",
         NOTICE,
@@ -265,7 +265,7 @@ def tables_page() -> str:
 
 
 def captures() -> Iterator[str]:
-    """The tables of captures."""
+    """The sections of the tables of captures."""
     yield "\n# Tables of captures\n"
     yield "`tcplab capture` and `lab.capture` fill them from a"
     yield "[packet capture](../how-to/capture.md)."
@@ -279,7 +279,7 @@ def captures() -> Iterator[str]:
 
 
 def algorithms_page() -> str:
-    """Every congestion control."""
+    """The page of every congestion control."""
     parts = [
         "# Congestion controls\n",
         NOTICE,
@@ -296,14 +296,14 @@ def algorithms_page() -> str:
 
 
 def algorithm_page(name: str) -> str:
-    """What one of them does."""
+    """The page of one congestion control."""
     title, *rest = tcplab.explain(name).split("\n", 1)
     chart = f"![its window on a standard path]({name}.svg)\n"
     return "\n".join([f"{title}\n", NOTICE, chart, *(part.strip("\n") for part in rest), ""])
 
 
 def profiles_page() -> str:
-    """Every profile, line by line."""
+    """The page of every profile, with all of its settings."""
     parts = [
         "# Profiles\n",
         NOTICE,
@@ -323,5 +323,5 @@ def profiles_page() -> str:
 
 
 def cell(text: str) -> str:
-    """Text in a table, where an underscore or a bar would mean something."""
+    """Text for a table, with underscores and bars escaped."""
     return text.replace("_", "\\_").replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""The lists of what each backend runs, from the one table of the Rust side."""
+"""Generates the lists of what each backend supports, from the table on the Rust side."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PART = re.compile(r"(<!-- generated: support -->\n).*?(<!-- end -->\n)", re.DOTA
 
 
 DETAILS = ("profile", "cc", "stack.", "mtu", "icmp", "cpu.")
-"""The beginnings of keys that have no place in a list as short as that of the README."""
+"""The prefixes of keys that are too detailed for the short list in the README."""
 
 
 def limits_page() -> str:
-    """The page of limits, with what each backend does not run."""
+    """The page of limits, with what each backend does not support."""
     backends = _core.backends()
     parts = []
     for backend in backends:
@@ -31,7 +31,7 @@ def limits_page() -> str:
 
 
 def readme() -> str:
-    """The README, with what each backend runs."""
+    """The README, with what each backend supports."""
     lines = []
     for backend in _core.backends():
         runs = [
@@ -39,7 +39,8 @@ def readme() -> str:
             for line in _core.support()
             if backend in line[3] and not line[0].startswith(DETAILS)
         ]
-        # Of what has no heading, a key's first name is the feature, and others are limits of it.
+        # For entries without a heading, the first name of a key is the feature, and further ones
+        # are its limits.
         first = {line[0]: line for line in reversed(runs) if line[1] is None}
         runs = [line for line in runs if line[1] is not None or first[line[0]] == line]
         said = "; ".join(_groups(runs))
@@ -59,7 +60,7 @@ def _grouped(lines: list[tuple[str, str | None, str, list[str]]]) -> str:
 
 
 def _groups(lines: list[tuple[str, str | None, str, list[str]]]) -> list[str]:
-    """The names under their headings; those without one stand at the end."""
+    """The names under their headings. Names without a heading are at the end."""
     groups: dict[str | None, list[str]] = {}
     for _, heading, name, _ in lines:
         groups.setdefault(heading, []).append(name)
@@ -69,5 +70,5 @@ def _groups(lines: list[tuple[str, str | None, str, list[str]]]) -> list[str]:
 
 
 def _listed(names: list[str]) -> str:
-    # Options of one name may be several keys.
+    # Several keys may have options of one name.
     return ("; " if any("," in name for name in names) else ", ").join(dict.fromkeys(names))

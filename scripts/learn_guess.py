@@ -1,14 +1,14 @@
-"""Learns and measures the guess of `tcplab capture cc`.
+"""Trains and measures the guess of `tcplab capture cc`.
 
-    pip install scikit-learn                        # for `learn` and `leave-out` alone
+    pip install scikit-learn                        # for `learn` and `leave-out` only
     python scripts/learn_guess.py learn             # writes python/tcplab/_capture/guess.npz
     python scripts/learn_guess.py measure           # other paths and seeds, on sim
     python scripts/learn_guess.py measure --on linux --runs 3
     python scripts/learn_guess.py measure --others  # algorithms that Linux does not have
     python scripts/learn_guess.py leave-out         # each algorithm unknown in turn
 
-Runs are drawn by name and number, so that all repeat. What was seen of them is kept in
-target/guess. Sums of floating point may differ between machines, and trees with them.
+Runs are drawn by name and number, so that all of them can be repeated. Their features are cached in
+target/guess. Floating-point sums may differ between machines, and the trees with them.
 """
 
 from __future__ import annotations
@@ -55,14 +55,15 @@ KERNEL = {
     "westwood+": "westwood",
     "yeah": "yeah",
 }
-"""The algorithms of Linux, by the names of `sim`, and the answer for each. LP of Linux is Reno in
-seven of eight connections, so they share one."""
+"""The algorithms of Linux, by their names in `sim`, and the answer for each. Linux's LP behaves as
+Reno in seven of eight connections, so that they share an answer.
+"""
 
 OTHERS = ("bbr3", "compound", "copa", "ledbat", "prague", "westwood")
 """Algorithms that Linux does not have."""
 
 FIRST = {"learn": 0, "test": 1000, "linux": 2000, "other": 3000}
-"""The first number of the runs of each purpose."""
+"""The number of the first run for each purpose."""
 
 FOLDS = 5
 TREES = 100
@@ -80,7 +81,7 @@ def experiment(purpose: str, algorithm: str, number: int) -> dict[str, Any]:
     duration = drawn.uniform(10, 60)
     ecn = algorithm == "dctcp" or drawn.random() < 0.15
     bdp = rate * rtt * 1e3 / 8 / 1514
-    # A queue of a few packets is no queue.
+    # A queue needs room for at least a few packets.
     limit = f"{max(queue, 12 / bdp):.3f} BDP"
     link: dict[str, Any] = {
         "between": ["router", "receiver"],
@@ -109,7 +110,7 @@ def experiment(purpose: str, algorithm: str, number: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Run:
-    """What was seen of a run."""
+    """The observations of a run."""
 
     algorithm: str
     refused: str | None
@@ -117,7 +118,7 @@ class Run:
 
 
 def seen(job: tuple[str, str, int], cache: Path) -> Run:
-    """What is seen of a run: kept from before, or run now."""
+    """The observations of a run, from the cache or from running it."""
     purpose, algorithm, number = job
     kept = cache / purpose / f"{algorithm}-{number}.pickle"
     if kept.exists():
@@ -128,7 +129,7 @@ def seen(job: tuple[str, str, int], cache: Path) -> Run:
     backend = "linux" if purpose == "linux" else "sim"
     with tempfile.TemporaryDirectory(prefix="tcplab-guess-") as folder:
         with warnings.catch_warnings():
-            # ECN without a queue that marks is asked for on purpose.
+            # ECN is requested on purpose although no queue marks.
             warnings.simplefilter("ignore", lab.TcplabWarning)
             asked = experiment(purpose, algorithm, number)
             lab.run(asked, out=folder, workers=1, progress=False, backend=backend)
@@ -144,7 +145,7 @@ def runs(purpose: str, algorithms: Sequence[str], count: int, cache: Path) -> It
     """Runs of each algorithm."""
     first = FIRST[purpose]
     jobs = [(purpose, name, first + place) for place in range(count) for name in algorithms]
-    # Threads of a forked process may wait for ever.
+    # Threads of a forked process may hang.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(mp_context=context) as pool:
         for done, run in enumerate(pool.map(partial(seen, cache=cache), jobs, chunksize=4), 1):
@@ -154,7 +155,7 @@ def runs(purpose: str, algorithms: Sequence[str], count: int, cache: Path) -> It
 
 
 def usable(run: Run) -> bool:
-    """Whether a guess is made of the run."""
+    """Whether a run qualifies for a guess."""
     return (
         run.refused is None
         and run.seen is not None
@@ -180,7 +181,7 @@ def table(
 
 
 def forest(rows: Any, answers: Sequence[str], names: list[str]) -> guess.Model:
-    """A forest for these rows, without the weights of its certainty."""
+    """A forest trained on these rows, without the weights of its certainty."""
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
 
     learner = RandomForestClassifier(
@@ -195,7 +196,7 @@ def forest(rows: Any, answers: Sequence[str], names: list[str]) -> guess.Model:
     rights: list[Any] = []
     for tree in (one.tree_ for one in learner.estimators_):
         roots.append(len(features_))
-        # Left children follow their parents, so that right ones alone are stored.
+        # Each left child follows its parent, so that only right children are stored.
         order, todo = [], [0]
         while todo:
             node = todo.pop()
@@ -211,7 +212,7 @@ def forest(rows: Any, answers: Sequence[str], names: list[str]) -> guess.Model:
             rights.append(best if is_leaf else place[tree.children_right[node]])
     of = {name: rows[np.array(answers) == name] for name in classes}
     limit = np.array(thresholds, dtype=np.float32)
-    # A number that rounding has made larger would change the side of rows.
+    # A threshold rounded upwards would move rows to the other side.
     limit = np.where(limit > np.array(thresholds), np.nextafter(limit, np.float32(-np.inf)), limit)
     return guess.Model(
         names=names,
@@ -227,7 +228,7 @@ def forest(rows: Any, answers: Sequence[str], names: list[str]) -> guess.Model:
 
 
 def judged(model: guess.Model, rows: Any) -> tuple[list[str], Any]:
-    """What a forest says of rows, and the measures of its certainty."""
+    """The answers of a forest for rows, and the inputs of its certainty."""
     said, by = [], []
     for row in rows:
         votes = guess.shares(model, row)
@@ -239,24 +240,25 @@ def judged(model: guess.Model, rows: Any) -> tuple[list[str], Any]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What is needed to learn the weights of the certainty."""
+    """The data from which the weights of the certainty are learnt."""
 
     right: Any
-    """Whether guesses were right, on runs that the forest had not seen."""
+    """Whether guesses were right, for runs that the forest had not seen."""
     known: Any
-    """The measures of these."""
+    """The certainty inputs of these guesses."""
     unknown: dict[str, Any]
-    """The measures of each answer's runs, by a forest that had not been shown any of them."""
+    """For each answer, the certainty inputs of its runs, from a forest trained without them."""
 
     def weights(self, without: str = "") -> Any:
-        """The weights: as many right guesses count as others, which are wrong or of algorithms
-        that were not shown."""
+        """The weights. Right guesses weigh as much in total as the others, which are wrong or about
+        algorithms that the forest was not trained on.
+        """
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
         others = [by for name, by in self.unknown.items() if name != without]
         measured = np.concatenate([self.known, *others])
         is_right = np.concatenate([self.right, np.zeros(sum(map(len, others)), dtype=bool)])
-        # What is refused whatever the weights are, teaches nothing.
+        # Rows that are refused whatever the weights are teach nothing.
         is_open = np.isfinite(measured).all(axis=1)
         measured, is_right = measured[is_open], is_right[is_open]
         line = LogisticRegression(class_weight="balanced", max_iter=1000).fit(measured, is_right)
@@ -264,7 +266,7 @@ class Calibration:
 
 
 def calibration(rows: Any, answers: list[str], names: list[str]) -> Calibration:
-    """Judges runs by forests that have not seen them, or have not seen their algorithm."""
+    """Evaluates runs by forests trained without these runs, or without their algorithm."""
     from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415
 
     labels = np.array(answers)
@@ -283,7 +285,7 @@ def calibration(rows: Any, answers: list[str], names: list[str]) -> Calibration:
 
 
 def learn(cache: Path, count: int) -> None:
-    """Writes the model, and what `leave-out` needs."""
+    """Writes the model, and the data that `leave-out` needs."""
     rows, answers, names = table("learn", list(KERNEL), count, cache)
     judgement = calibration(rows, answers, names)
     model = forest(rows, answers, names)
@@ -306,7 +308,7 @@ def learn(cache: Path, count: int) -> None:
 
 
 def answer(run: Run, model: guess.Model) -> str:
-    """What is told of a run."""
+    """The answer for a run."""
     if run.seen is None or not usable(run):
         return guess.UNKNOWN
     name, certainty = guess.guess(features(run.seen), model)
@@ -314,7 +316,7 @@ def answer(run: Run, model: guess.Model) -> str:
 
 
 def measure(purpose: str, count: int, cache: Path) -> None:
-    """Prints what is told of runs that were not learnt from."""
+    """Prints the answers for runs that were not used in training."""
     algorithms = OTHERS if purpose == "other" else list(KERNEL)
     told = [
         (run.algorithm, answer(run, guess.model()))
@@ -338,7 +340,7 @@ def measure(purpose: str, count: int, cache: Path) -> None:
 
 
 def leave_out(count: int, cache: Path) -> None:
-    """Prints what is told of each algorithm by a model that was not shown it."""
+    """Prints, for each algorithm, the answers of a model that was trained without it."""
     with (cache / "without.pickle").open("rb") as file:
         without: dict[str, tuple[guess.Model, Any]] = pickle.load(file)
     print("| left out | unknown | taken for |")
@@ -360,7 +362,7 @@ def leave_out(count: int, cache: Path) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=["learn", "measure", "leave-out"])
     parser.add_argument("--on", choices=["sim", "linux"], default="sim")

@@ -1,7 +1,7 @@
-"""The pages of published studies: what is measured of each, by the package's own tables.
+"""Generates the pages of published studies, with measurements from the package's own tables.
 
-The Markdown files of `docs/papers` have no pictures, which are large and drawn anew with every
-version: the site draws them (`with_figures`), as `tcplab paper report` does.
+The Markdown files of `docs/papers` have no pictures, which are large and change with every version.
+The site draws them (`with_figures`), as `tcplab paper report` does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OVERVIEW = f"{PAGES}/overview"
 
 
 def names() -> list[str]:
-    """All studies."""
+    """The names of all studies."""
     return _study.names()
 
 
@@ -45,7 +45,7 @@ def with_figures(name: str) -> str:
 
 
 def overview() -> str:
-    """All claims of all studies by their verdicts, with links to the pages."""
+    """All claims of all studies by verdict, with links to the pages."""
     studies = {}
     for name in names():
         study = _study.load(name)

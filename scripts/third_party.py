@@ -1,9 +1,9 @@
-"""Writes THIRD-PARTY: whose work is in the wheel, under which licences, with their texts.
+"""Writes THIRD-PARTY: the authors, licences and licence texts of everything in the wheel.
 
-The crates linked into the Python extension and into the guest's program, as Cargo resolves them;
-procedural macros and build scripts run on the machine that builds and are not in the wheel. Ends
-with status 1 if a crate has a licence or a source that `deny.toml` does not allow, or no text of a
-licence; with `--check` also if THIRD-PARTY is not up to date.
+It covers the crates linked into the Python extension and into the guest's program, as Cargo
+resolves them. Procedural macros and build scripts run on the build machine and are not in the
+wheel. Exits with status 1 if a crate has a licence or a source that `deny.toml` does not allow, or
+lacks the text of its licence; with `--check` also if THIRD-PARTY is out of date.
 
 A script of our own because `cargo about` and `cargo deny` take minutes to build from source on the
 machines that run `make test`; where `cargo deny` is installed, `make test` runs it as well.
@@ -57,7 +57,7 @@ Package = dict[str, Any]
 
 
 def main() -> int:
-    """Writes or checks the file; gives the exit status."""
+    """Writes or checks the file. Returns the exit status."""
     packages = linked()
     troubles = [trouble for package, _ in packages for trouble in refused(package)]
     text, missing = page(packages)
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def linked() -> list[tuple[Package, list[str]]]:
-    """The crates of others that are linked in, each with what it is in."""
+    """The third-party crates that are linked in, each with the files that contain it."""
     command = ["cargo", "metadata", "--format-version", "1", "--locked"]
     command += ["--filter-platform", TARGET]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
@@ -106,7 +106,7 @@ def linked() -> list[tuple[Package, list[str]]]:
 
 
 def refused(package: Package) -> list[str]:
-    """What `deny.toml` does not allow."""
+    """The violations of `deny.toml` by a crate."""
     rules = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
     name = f"{package['name']} {package['version']}"
     troubles = []
@@ -118,7 +118,9 @@ def refused(package: Package) -> list[str]:
 
 
 def is_allowed(licence: str, allowed: set[str]) -> bool:
-    """Whether an SPDX expression can be satisfied: AND binds more than OR, WITH most."""
+    """Whether an SPDX expression can be satisfied. AND binds more tightly than OR, WITH most
+    tightly.
+    """
     if inner := re.search(r"\(([^()]*)\)", licence):
         value = "@yes" if is_allowed(inner[1], allowed) else "@no"
         return is_allowed(licence[: inner.start()] + value + licence[inner.end() :], allowed)
@@ -129,7 +131,9 @@ def is_allowed(licence: str, allowed: set[str]) -> bool:
 
 
 def page(packages: list[tuple[Package, list[str]]]) -> tuple[str, list[str]]:
-    """The file, and which crates have no text of their licence. A text stands there once."""
+    """The text of the file, and the crates without a licence text. Identical texts are included
+    once.
+    """
     lines, missing = [HEAD, "Crates", ""], []
     texts: dict[str, tuple[str, list[str]]] = {}
     for package, parts in packages:

@@ -260,12 +260,12 @@ PLACES = {
     "verify": "_run.verify",
     "TcplabWarning": "_warnings",
 }
-"""The modules of names. Those of other names are in `_schema`."""
+"""The module that each public name is in. Names that are not listed are in `_schema`."""
 
 
 def __getattr__(name: str) -> Any:
-    # Modules load when something of them is used: most commands need few of them, and none of
-    # those that draw.
+    # A module loads when one of its names is first used. Most commands need few modules, and none
+    # of those that draw charts.
     if name not in __all__:
         raise AttributeError(f"module 'tcplab' has no attribute {name!r}")
     if name in ("capture", "cc", "models", "plot", "statistics"):

@@ -1,4 +1,4 @@
-"""What there is: algorithms, profiles, columns, the schema."""
+"""Lists of everything tcplab knows: algorithms, profiles, columns, the schema."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tcplab._core import ConfigError
 
 
 def algorithms() -> pl.DataFrame:
-    """The congestion controls of `sim`: name, year, kind, what they do, where they are from, and
-    their presets and parameters.
+    """Returns the congestion controls of `sim`: name, year, kind, summary, reference, presets and
+    parameters.
 
-    Parameters are JSON text, by name, with their defaults; presets are the names of sets of them,
+    Parameters are JSON text, by name, with their defaults. Presets are named sets of parameters:
     `cc = "cubic/2008"`. `explain` says more.
     """
     rows = [
@@ -37,10 +37,11 @@ def algorithms() -> pl.DataFrame:
 
 
 def explain(name: str) -> str:
-    """What a congestion control does, in a page of Markdown, with its presets and parameters.
+    """Returns a page of Markdown about a congestion control: what it does, its presets and
+    parameters.
 
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: No congestion control has this name.
     """
     known = {algorithm.name: algorithm for algorithm in _core.algorithms()}
     if name not in known:
@@ -85,25 +86,28 @@ def _said(values: str) -> str:
 
 
 def profiles() -> pl.DataFrame:
-    """The profiles that can be used: name, and what they stand for."""
+    """Returns the profiles: name and summary."""
     return pl.DataFrame(_core.profiles(), schema=["name", "summary"], orient="row")
 
 
 def profile(name: str) -> pl.DataFrame:
-    """What a profile sets: each option with its value, as it would be written, and its source.
+    """Returns the settings of a profile: each option with its value, as written in an experiment,
+    and its source.
 
     Raises:
-        ConfigError: There is no such profile.
+        ConfigError: No profile has this name.
     """
     return pl.DataFrame(_core.profile(name), schema=["option", "value", "source"], orient="row")
 
 
 def columns() -> pl.DataFrame:
-    """The columns of the result tables, and what they mean."""
+    """Returns the columns of the result tables, and their meaning."""
     return pl.DataFrame(_core.columns(), schema=["table", "column", "meaning"], orient="row")
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of an experiment: editors check and complete experiment files with it."""
+    """Returns the JSON Schema of an experiment. Editors check and complete experiment files with
+    it.
+    """
     read: dict[str, Any] = json.loads(_core.schema())
     return read

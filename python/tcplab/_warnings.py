@@ -1,4 +1,4 @@
-"""What goes on, but may not be what was meant."""
+"""Warnings: the program continues, but perhaps not as the user intended."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PACKAGE = f"{Path(__file__).parent}{os.sep}"
 
 
 class TcplabWarning(UserWarning):
-    """Something goes on, but may not be what was meant: an experiment with a setting that does
-    nothing, stored results that cannot be used.
+    """tcplab continues, but perhaps not as intended: a setting of the experiment has no effect, or
+    stored results cannot be used.
     """
 
 
 def warn(message: str) -> None:
-    """Warns whoever called the package, on the line of the call."""
+    """Warns on the line of the call into the package."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
@@ -35,13 +35,13 @@ Variant = tuple[tuple[str, str], ...]
 
 
 def warn_of(plans: Sequence[_core.Plan]) -> None:
-    """Warns of what experiments say."""
+    """Issues the warnings of an experiment's plans."""
     for said in warnings_of(plans):
         warn(said)
 
 
 def warnings_of(plans: Sequence[_core.Plan]) -> list[str]:
-    """What experiments warn of, each once: of a sweep, where it holds."""
+    """The warnings of the plans, each once; in a sweep, with the variants that it concerns."""
     variants = dict.fromkeys(tuple(plan.swept) for plan in plans)
     where: dict[str, dict[Variant, None]] = {}
     for plan in plans:
@@ -54,7 +54,7 @@ def warnings_of(plans: Sequence[_core.Plan]) -> list[str]:
 
 
 def _where(having: Collection[Variant], variants: Collection[Variant]) -> str:
-    """Which variants something is said of: by what they have in common, if no others have it."""
+    """Names variants by the swept values that they, and no others, have in common."""
     first = next(iter(having))
     common = [one for one in first if all(one in variant for variant in having)]
     alike = [variant for variant in variants if all(one in variant for one in common)]

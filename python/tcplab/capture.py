@@ -1,8 +1,8 @@
-"""Packet captures: what a capture has, what is wrong with it, and what happened to its connections.
+"""Packet captures: their contents, their faults, and the behaviour of their connections.
 
-Read are pcap and pcapng, plain or packed with gzip or Zstandard, from a file or, as `-`, from
-standard input. [Captures](../how-to/capture.md) says what the columns are good for,
-[result tables](tables.md#capture_flows) what each of them means.
+Captures are pcap or pcapng files, plain or compressed with gzip or Zstandard, or standard input
+(`-`). [Captures](../how-to/capture.md) shows how to use the columns; [result
+tables](tables.md#capture_flows) defines each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcplab._capture.twin import Twin
 
 MOST_CONNECTIONS = 200_000
-"""Connections that are followed at once, unless another number is asked for."""
+"""The default for the number of connections that are followed at once."""
 
 WAITS = {
     "handshake": ("handshake", "the handshake"),
@@ -34,12 +34,12 @@ WAITS = {
     "window": ("window", "the congestion window, or pacing"),
     "application": ("application", "the application"),
 }
-"""What a sender waits for, as `time_NAME_percent` has it: in a word, and in a sentence."""
+"""The reasons for which a sender waits, as in `time_NAME_percent`: in a word, and in a sentence."""
 
 
 @dataclass(frozen=True)
 class Info:
-    """What a capture has. The columns of each table are those of the reference."""
+    """The contents of a capture. The columns of each table are those of the reference."""
 
     totals: pl.DataFrame
     """One row: packets, bytes, times and rates."""
@@ -48,33 +48,33 @@ class Info:
     protocols: pl.DataFrame
     """Packets by their protocols."""
     faults: pl.DataFrame
-    """What is wrong with the capture, and what cannot be known because of it."""
+    """The faults of the capture, and what cannot be known because of them."""
 
 
 def info(path: str | PathLike[str], *, connections: int = MOST_CONNECTIONS) -> Info:
-    """What a capture has, and what is wrong with it.
+    """Returns the contents and the faults of a capture.
 
     Args:
         path: The file; `-` is standard input.
-        connections: How many connections are followed at once: beyond, the one that has been silent
-            longest is given up, and the table of faults says so.
+        connections: The number of connections that are followed at once. Beyond it, the connection
+            that has been silent longest is given up, and the table of faults says so.
 
     Raises:
-        ConfigError: The file cannot be read, or is no capture.
+        ConfigError: The file cannot be read, or is not a capture.
     """
     return read(path, connections=connections)[0]
 
 
 def flows(path: str | PathLike[str], *, connections: int = MOST_CONNECTIONS) -> pl.DataFrame:
-    """What happened to the connections of a capture: a row for each TCP connection, in the order of
-    their first packets.
+    """Returns the connections of a capture: a row for each TCP connection, in the order of their
+    first packets.
 
     Args:
         path: The file; `-` is standard input.
         connections: As for `info`.
 
     Raises:
-        ConfigError: The file cannot be read, or is no capture.
+        ConfigError: The file cannot be read, or is not a capture.
     """
     return read(path, connections=connections)[1]
 
@@ -85,7 +85,8 @@ def packets(
     *,
     connections: int = MOST_CONNECTIONS,
 ) -> pl.DataFrame:
-    """The packets of a connection of a capture, or of several: a row for each, with what it is.
+    """Returns the packets of one or several connections of a capture: a row for each packet, with
+    its classification.
 
     Args:
         path: The file; `-` is standard input.
@@ -93,7 +94,7 @@ def packets(
         connections: As for `info`.
 
     Raises:
-        ConfigError: The file cannot be read, is no capture, or has no such connection.
+        ConfigError: The file cannot be read, is not a capture, or has no such connection.
     """
     chosen = [connection] if isinstance(connection, int) else [*connection]
     tables = _tables(path, connections, chosen)
@@ -107,14 +108,14 @@ def packets(
 def read(
     path: str | PathLike[str], *, connections: int = MOST_CONNECTIONS
 ) -> tuple[Info, pl.DataFrame]:
-    """What `info` and `flows` give, both from one pass through the capture.
+    """Returns the results of `info` and `flows`, from one pass through the capture.
 
     Args:
         path: The file; `-` is standard input.
         connections: As for `info`.
 
     Raises:
-        ConfigError: The file cannot be read, or is no capture.
+        ConfigError: The file cannot be read, or is not a capture.
     """
     tables = _tables(path, connections, [])
     about = Info(
@@ -132,19 +133,19 @@ def report(
     *,
     connections: int = MOST_CONNECTIONS,
 ) -> None:
-    """Writes what a capture tells as one page of HTML that needs no network: what is in it and what
-    is wrong with it, its connections and what their time went by, and the segments of the largest.
+    """Writes a report of a capture as one HTML page that needs no network: its contents and faults,
+    its connections and how their time was spent, and the segments of the largest connection.
 
     Args:
         path: The file; `-` is standard input.
-        page: Where the page goes: a name that ends with `.html`.
+        page: The path of the page, which ends with `.html`.
         connections: As for `info`.
 
     Raises:
-        ConfigError: The file cannot be read, is no capture, or the page has another ending.
+        ConfigError: The file cannot be read or is not a capture, or the page has another ending.
         OSError: The page cannot be written.
     """
-    # Charts take their time to load.
+    # Charts take time to load.
     from tcplab._report._capture import html  # noqa: PLC0415
 
     page = Path(page)
@@ -154,7 +155,7 @@ def report(
 
 
 def columns() -> pl.DataFrame:
-    """The columns of the tables of captures, and what they mean."""
+    """Returns the columns of the tables of captures, and their meaning."""
     names = ["table", "column", "meaning"]
     return pl.DataFrame(_core.capture_columns(), schema=names, orient="row")
 
@@ -162,7 +163,7 @@ def columns() -> pl.DataFrame:
 def _tables(
     path: str | PathLike[str], connections: int, chosen: Sequence[int]
 ) -> dict[str, pl.DataFrame]:
-    """All tables of a capture; that of packets has those of the chosen connections."""
+    """All tables of a capture. The table of packets has those of the chosen connections."""
     if connections < 1:
         raise _core.ConfigError(f"connections: {connections} is not at least 1")
     if negative := [one for one in chosen if one < 0]:
@@ -183,23 +184,23 @@ def twin(
     rate: str | None = None,
     queue: int | None = None,
 ) -> Twin:
-    """A twin of a capture: an experiment with a path and traffic like those of the two hosts that
-    exchange most data in it, and how far it behaves like the capture.
+    """Returns a twin of a capture: an experiment with a path and traffic like those of the two
+    hosts that exchange most data in it, and a measure of how closely it behaves like the capture.
 
     Args:
         path: The file.
-        cc: The congestion control of its flows. Without, that which `congestion_control` tells is
-            tried, then `cubic`, `bbr` and `newreno`, and the first that fits is taken.
-        backend: Where the twin is run beside the capture: `sim` or `linux`.
+        cc: The congestion control of the flows. By default, that which `congestion_control` reports
+            is tried, then `cubic`, `bbr` and `newreno`; the first that fits is taken.
+        backend: The backend on which the twin is compared with the capture: `sim` or `linux`.
         connections: The numbers of the connections, as in `flows`, if not all of them count.
-        rtt: The round trip without queues, if that is known: "40 ms".
-        rate: The rate of the bottleneck, if that is known: "100 Mbit/s".
-        queue: How many packets its queue holds, if that is known.
+        rtt: The round-trip time without queueing, if known: "40 ms".
+        rate: The rate of the bottleneck, if known: "100 Mbit/s".
+        queue: The capacity of its queue in packets, if known.
 
     Raises:
-        ConfigError: The file cannot be read, is no capture, or does not tell enough for a twin.
+        ConfigError: The file cannot be read, is not a capture, or holds too little for a twin.
     """
-    # What runs it takes its time to load.
+    # The simulator takes time to load.
     from tcplab._capture import twin as made  # noqa: PLC0415
 
     if str(path) == "-":
@@ -214,13 +215,14 @@ def characterise(
     classes: str = "fixed",
     connections: int = MOST_CONNECTIONS,
 ) -> Characteristics:
-    """What the traffic of captures is: sessions by size, arrivals, turns of requests and answers,
-    round trips, and the families of distributions that fit. Logs of connections are read too:
-    Zeek's conn.log, flow records of nfdump and of IPFIX as text, and HAR files.
+    """Returns a characterisation of the traffic of captures: sessions by size, arrivals, turns of
+    requests and answers, round-trip times, and the families of distributions that fit. Connection
+    logs are accepted too: Zeek's conn.log, flow records of nfdump and of IPFIX as text, and HAR
+    files.
 
     Args:
-        paths: A file or several; `-` is a capture from standard input.
-        classes: By which classes of size sessions are counted: `fixed`, or `found` from the data.
+        paths: One file or several; `-` is a capture from standard input.
+        classes: The size classes by which sessions are counted: `fixed`, or `found` in the data.
         connections: As for `info`.
 
     Raises:
@@ -235,19 +237,20 @@ def characterise(
 def congestion_control(
     path: str | PathLike[str], *, connections: int = MOST_CONNECTIONS
 ) -> pl.DataFrame:
-    """Which congestion control the sender of each connection ran: a guess from its packets.
+    """Returns a guess of the congestion control that the sender of each connection ran, from its
+    packets.
 
     The table has a row for each connection: `connection`, its number in `flows`; `sender` and
-    `receiver`; `guess`, an algorithm of Linux, two between which nothing decides (`reno or lp`), or
-    `unknown`; `certainty`, from 0 to 1, nothing where no guess was tried; and `evidence`, what was
-    seen, or why nothing can be said.
+    `receiver`; `guess`, an algorithm of Linux, two algorithms that the evidence cannot separate
+    (`reno or lp`), or `unknown`; `certainty`, from 0 to 1, null if no guess was tried; and
+    `evidence`, the observations behind the guess, or the reason for having none.
 
     Args:
         path: The file; `-` is standard input.
         connections: As for `info`.
 
     Raises:
-        ConfigError: The file cannot be read, or is no capture.
+        ConfigError: The file cannot be read, or is not a capture.
     """
     from tcplab._capture import guess  # noqa: PLC0415 (its model takes its time to load)
 

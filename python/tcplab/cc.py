@@ -1,17 +1,18 @@
-"""Congestion controls of your own, in Python.
+"""Your own congestion controls, in Python.
 
 A class with three methods becomes a congestion control of `sim` when it is registered:
 
-- `on_ack(flow, ack)`: an ACK came. Once per ACK, after losses have been looked for.
+- `on_ack(flow, ack)`: an ACK arrived. Once per ACK, after loss detection.
 - `on_congestion(flow, event)`: congestion was signalled. Once per episode.
-- `control()`: the `Control` to use from now on. Asked after each event.
+- `control()`: returns the `Control` to use from now on. Called after each event.
 
-It is called with an `Init` for each flow, and with the parameters of the experiment by name. It may
-have `on_arrival(flow, ack)` (before losses are looked for), `on_recovered(flow)`, `on_undo(flow)`,
-`on_restart(flow, idle_s)`, and `probe()`, which gives a dictionary of numbers for the samples.
+The constructor is called for each flow with an `Init`, and with the parameters of the experiment by
+name. The class may also have `on_arrival(flow, ack)` (before loss detection), `on_recovered(flow)`,
+`on_undo(flow)`, `on_restart(flow, idle_s)`, and `probe()`, which returns a dictionary of numbers
+for the samples.
 
-Windows are in segments, times in seconds. Each event takes some microseconds: good for a first
-idea, and slow for a study. What a class does must follow from what it is told, or runs do not
+Windows are in segments, times in seconds. Each event takes a few microseconds: fast enough to try
+an idea, slow for a study. The behaviour of a class must depend on its inputs only, or runs do not
 repeat.
 """
 
@@ -28,16 +29,16 @@ __all__ = ["Ack", "Congestion", "CongestionControl", "Control", "FlowState", "In
 
 
 class CongestionControl(Protocol):
-    """What a class must have."""
+    """The methods that a class must have."""
 
     def on_ack(self, flow: FlowState, ack: Ack, /) -> None:
-        """An ACK came."""
+        """Called when an ACK has arrived."""
 
     def on_congestion(self, flow: FlowState, event: Congestion, /) -> None:
-        """Congestion was signalled."""
+        """Called when congestion has been signalled."""
 
     def control(self) -> Control:
-        """How much may be in flight from now on, and how fast it may be sent."""
+        """Returns the window and the pacing rate to use from now on."""
         ...
 
 
@@ -51,26 +52,26 @@ def register(name: str, *, version: str | None = None) -> Callable[[Class], Clas
 def register(
     name: str, cls: Class | None = None, *, version: str | None = None
 ) -> Class | Callable[[Class], Class]:
-    """Makes a class a congestion control that experiments can name, here and now.
+    """Registers a class as a congestion control that experiments in this process can name.
 
-    As a call, `register("mine", Mine)`, or above the class, `@register("mine")`. Registering again
-    replaces the class.
+    Used as a call, `register("mine", Mine)`, or as a decorator, `@register("mine")`. Registering a
+    name again replaces the class.
 
     Args:
-        name: What experiments call it.
+        name: The name in experiments.
         cls: The class.
-        version: What tells it from another class of that name: results that are there already are
-            used again only if it is the same. By default a hash over all that the class does: the
-            code of its methods, class attributes, base classes, default values, closures, and the
-            globals that they use, looked at again whenever an experiment is planned. Of your own
-            modules count the attributes that the code reads, or all of them where it does not say
-            which. Libraries count by name and version. Code counts as it is loaded: a file that was
-            edited counts once it is loaded again.
+        version: A text that identifies the behaviour of the class: stored results are reused only
+            if it is the same. By default it is a hash of everything the class does: the code of its
+            methods, class attributes, base classes, default values, closures, and the globals that
+            they use, recomputed whenever an experiment is planned. Your own modules count by the
+            attributes that the code reads, or by all attributes if the code does not say which.
+            Libraries count by name and version. Code counts as loaded: an edited file counts once
+            it is loaded again.
 
     Raises:
-        ConfigError: The name is one of tcplab's own, or the class uses something that is another
-            in every process, like an open file.
-        TypeError: There is no name.
+        ConfigError: The name is one of tcplab's own, or the class uses something that differs in
+            every process, such as an open file.
+        TypeError: The name is missing.
     """
     if not isinstance(name, str):
         given = getattr(name, "__name__", repr(name))

@@ -1,8 +1,8 @@
-"""What theory says of a flow's rate: models of throughput by loss and round trip.
+"""Analytical models of a flow's throughput as a function of loss and round-trip time.
 
-All take round trips in milliseconds, the probability that a segment is lost as a share (0.001 is
-0.1 %), and give Mbit/s of data. What they assume is said with each; beside measurements stand they
-in `beside`, and in a chart by `tcplab.plot.models`.
+All take round-trip times in milliseconds and the probability that a segment is lost as a share
+(0.001 is 0.1 %), and return Mbit/s of data. Each states its assumptions. `beside` puts them next to
+measurements, and `tcplab.plot.models` draws them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ MSS = 1448
 
 
 def mathis(rtt_ms: float, loss: float, *, mss: int = MSS, ack_every: int = 2) -> float:
-    """Reno's rate with few losses that are all repaired without a timeout: `C/sqrt(p)` segments in
-    a round trip, with `C = sqrt(3/(2b))` for an ACK for every b-th segment (Mathis, Semke, Mahdavi
-    and Ott: The macroscopic behavior of the TCP congestion avoidance algorithm, CCR 27(3), 1997,
-    equation 3 and table 1).
+    """Reno's rate with few losses, all repaired without a timeout: `C/sqrt(p)` segments per round
+    trip, with `C = sqrt(3/(2b))` for an ACK for every b-th segment (Mathis, Semke, Mahdavi and Ott:
+    The macroscopic behavior of the TCP congestion avoidance algorithm, CCR 27(3), 1997, equation 3
+    and table 1).
     """
     _check(rtt_ms, loss)
     return _rate(math.sqrt(1.5 / ack_every / loss), rtt_ms, mss)
@@ -36,16 +36,16 @@ def pftk(
     rto_ms: float | None = None,
     most_segments: float = math.inf,
 ) -> float:
-    """Reno's rate with timeouts, which come before fast retransmissions where losses are many
-    (Padhye, Firoiu, Towsley and Kurose: Modeling TCP throughput, SIGCOMM 1998, equation 30; RFC
-    5348 section 3.1).
+    """Reno's rate with timeouts, which dominate fast retransmissions where losses are many (Padhye,
+    Firoiu, Towsley and Kurose: Modeling TCP throughput, SIGCOMM 1998, equation 30; RFC 5348 section
+    3.1).
 
     Args:
-        rtt_ms: The mean round trip.
+        rtt_ms: The mean round-trip time.
         loss: The probability of a loss event.
         mss: Bytes of data in a segment.
-        ack_every: How many segments an ACK covers.
-        rto_ms: The retransmission timeout; by default four round trips, and 200 ms at least.
+        ack_every: The number of segments that an ACK covers.
+        rto_ms: The retransmission timeout; by default four round-trip times, but at least 200 ms.
         most_segments: The largest window that the receiver allows.
     """
     _check(rtt_ms, loss)
@@ -57,22 +57,22 @@ def pftk(
 
 
 def reno(rtt_ms: float, loss: float, *, mss: int = MSS) -> float:
-    """Reno's rate where each ACK covers one segment, halves at each loss and never times out:
-    `sqrt(2(1-p)/p)` segments in a round trip (equation 2 of Grieco and Mascolo 2004, from the
-    balance of growth and decrease for each ACK).
+    """The rate of a Reno that gets an ACK for each segment, halves its window at each loss and
+    never times out: `sqrt(2(1-p)/p)` segments per round trip (equation 2 of Grieco and Mascolo
+    2004, from the balance of growth and decrease for each ACK).
     """
     _check(rtt_ms, loss)
     return _rate(math.sqrt(2 * (1 - loss) / loss), rtt_ms, mss)
 
 
 def westwood(rtt_ms: float, loss: float, *, queueing_ms: float, mss: int = MSS) -> float:
-    """Westwood+'s rate, which leaves at a loss what the path holds without a queue:
-    `sqrt((1-p)/p) / sqrt(RTT Tq)` (equation 3 of Grieco and Mascolo 2004).
+    """The rate of Westwood+, which sets its window at a loss to what the path holds without a
+    queue: `sqrt((1-p)/p) / sqrt(RTT Tq)` (equation 3 of Grieco and Mascolo 2004).
 
     Args:
-        rtt_ms: The mean round trip.
+        rtt_ms: The mean round-trip time.
         loss: The probability of a loss.
-        queueing_ms: Its part that is spent in queues, the mean RTT less the least.
+        queueing_ms: The part of it spent in queues: the mean RTT less the least.
         mss: Bytes of data in a segment.
     """
     _check(rtt_ms, loss)
@@ -85,9 +85,9 @@ def westwood(rtt_ms: float, loss: float, *, queueing_ms: float, mss: int = MSS) 
 def cubic(
     rtt_ms: float, loss: float, *, c: float = 0.4, beta: float = 0.7, mss: int = MSS
 ) -> float:
-    """CUBIC's rate: `(C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT/p)^(3/4)` segments in a round trip,
-    and no less than the friendly region has, which is Reno's mean with an ACK for every segment
-    (RFC 9438, section 5).
+    """CUBIC's rate: `(C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT/p)^(3/4)` segments per round trip,
+    and at least the rate of the Reno-friendly region, which is Reno's mean with an ACK for every
+    segment (RFC 9438, section 5).
     """
     _check(rtt_ms, loss)
     seconds = rtt_ms / 1000
@@ -97,10 +97,11 @@ def cubic(
 
 
 def bbr_ceiling(rate_mbit_s: float, loss: float) -> float:
-    """The most that BBR (version 1) gets of a link that loses packets at random: what arrives of a
-    full link, `rate (1 - p)`, as long as its probes, 1.25 times the rate it knows, bring more than
-    that rate: up to a loss of 1 - 1/1.25 = 20 %. Beyond, each probe finds less than the one before,
-    and the rate falls to nothing (Cardwell et al., BBR, ACM Queue 14(5), 2016, figure 8 and text).
+    """The highest rate that BBR (version 1) gets from a link that loses packets at random: the part
+    of a full link that arrives, `rate (1 - p)`, as long as its probes at 1.25 times the estimated
+    rate deliver more than that estimate. This holds up to a loss of 1 - 1/1.25 = 20 %. Beyond, each
+    probe delivers less than the one before, and the rate falls to zero (Cardwell et al., BBR, ACM
+    Queue 14(5), 2016, figure 8 and text).
     """
     if rate_mbit_s <= 0:
         raise ValueError(f"rate_mbit_s: {rate_mbit_s} is not above 0")
@@ -110,21 +111,22 @@ def bbr_ceiling(rate_mbit_s: float, loss: float) -> float:
 
 
 MODELS = ("mathis", "pftk", "cubic")
-"""Those that know a flow by its round trip and its losses alone."""
+"""The models that need only the round-trip time and the losses of a flow."""
 
 
 def beside(results: Results, *, ack_every: int = 1) -> pl.DataFrame:
-    """What models say of each TCP flow of all runs, beside what it had: a row for each flow that
-    lost something, with `goodput_mbit_s`, `rtt_mean_ms`, `loss` (losses that made the window
-    smaller, as a share of the segments that were sent) and a column for each of the `MODELS`.
+    """Compares models with the TCP flows of all runs: a row for each flow that had losses, with
+    `goodput_mbit_s`, `rtt_mean_ms`, `loss` (losses that reduced the window, as a share of the
+    segments sent) and a column for each of the `MODELS`.
 
-    Models assume a flow that always has something to send, whose window only losses limit.
+    The models assume a flow that always has data to send, and whose window is limited by losses
+    only.
 
     Args:
         results: The results.
-        ack_every: For how many segments an ACK counts when the window grows: 1 where what
-            they cover is counted, as in Linux and by RFC 3465; 2 where a delayed ACK counts as one
-            (`abc = "off"`).
+        ack_every: The number of segments per ACK that increases the window: 1 if growth counts
+            every segment that an ACK covers, as in Linux and RFC 3465; 2 if a delayed ACK counts as
+            one (`abc = "off"`).
     """
     rows = results.joined("flows").filter(
         pl.col("transport") == "tcp",
@@ -150,7 +152,7 @@ def beside(results: Results, *, ack_every: int = 1) -> pl.DataFrame:
 
 
 def _rate(segments: float, rtt_ms: float, mss: int) -> float:
-    """So many segments in a round trip, in Mbit/s."""
+    """Converts segments per round trip to Mbit/s."""
     return segments * mss * 8 / (rtt_ms * 1000)
 
 

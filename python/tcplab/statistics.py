@@ -1,13 +1,13 @@
-"""How sure an answer is: intervals over repeated runs, differences of paired runs, and how many
-runs more would tell.
+"""How certain a result is: intervals over repeated runs, differences of paired runs, and the number
+of further runs that would decide.
 
-A run is one observation: its flows and transfers share the path, and are not independent. All
-functions take one number of each run. Equal numbers give equal results, to the last bit: nothing
-here draws random numbers.
+One run is one observation: its flows and transfers share the path and are not independent. All
+functions take one number per run. Equal numbers give equal results, to the last bit: no function
+draws random numbers.
 
-An `Interval` has a method that holds its level for normal, log-normal and bimodal data alike
-([how sure is it?](../how-to/answers.md)). Where so few runs allow no such interval, there is none,
-and `reason` says why.
+An `Interval` is computed by a method that keeps its level for normal, log-normal and bimodal data
+alike ([how sure is it?](../how-to/answers.md)). If there are too few runs for such a method, there
+is no interval, and `reason` says why.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tcplab._statistics import intervals
 LEVEL = 0.95
 
 FEWEST = intervals.FEWEST
-"""So many runs allow an interval of a mean, whatever the data."""
+"""The fewest runs that allow an interval of a mean, whatever the data."""
 
 Assume = Literal["normal"]
 
@@ -32,25 +32,25 @@ Numbers = Iterable[float | int | None]
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the interval that holds the truth with a probability of `level`."""
+    """An estimate, and an interval that covers the true value with probability `level`."""
 
     estimate: float | None
-    """The mean, median, percentile, difference or ratio; nothing where there are no values."""
+    """The mean, median, percentile, difference or ratio; `None` if there are no values."""
 
     low: float | None
-    """The lower limit; nothing where so few runs allow none."""
+    """The lower limit; `None` if there are too few runs."""
 
     high: float | None
-    """The upper limit; nothing where so few runs allow none."""
+    """The upper limit; `None` if there are too few runs."""
 
     n: int
-    """How many values, or pairs, it is of."""
+    """The number of values, or of pairs."""
 
     level: float
-    """The probability that was asked for."""
+    """The confidence level that was asked for."""
 
     method: str
-    """How the limits were found; `none` where there are none."""
+    """The method by which the limits were computed; `none` if there are none."""
 
     reason: str | None = None
     """Why there are no limits."""
@@ -66,14 +66,14 @@ class Interval:
 def interval(
     values: Numbers, *, of: str = "mean", level: float = LEVEL, assume: Assume | None = None
 ) -> Interval:
-    """The interval of a mean, a median or a percentile.
+    """Returns the interval of a mean, a median or a percentile.
 
     Args:
-        values: One number of each run; missing ones do not count.
-        of: "mean", "median", or a percentile like "p95" (the nearest rank).
-        level: How probable it is that the interval holds the truth.
-        assume: "normal" if the values are known to be so: Student's interval of the mean then
-            holds from 2 runs on.
+        values: One number per run; missing numbers do not count.
+        of: "mean", "median", or a percentile like "p95" (nearest rank).
+        level: The confidence level.
+        assume: "normal" if the values are known to be normally distributed: Student's interval of
+            the mean then holds from 2 runs on.
     """
     numbers = _numbers(values)
     return _interval(numbers, of, level, assume)
@@ -88,18 +88,19 @@ def difference(
     level: float = LEVEL,
     assume: Assume | None = None,
 ) -> Interval:
-    """By how much values exceed those of a baseline.
+    """Returns the amount by which values exceed those of a baseline.
 
     Args:
-        values: One number of each run.
-        baseline: The same of the baseline. If paired, of the runs with the same seeds, in the same
-            order; a pair with a missing number does not count.
-        paired: Whether runs have partners. What both of a pair have in common, like the drawn
-            sizes and times of their traffic, then is no part of the difference.
-        of: "mean" or "median". Of pairs it is the median of the differences, else the difference
-            of the medians; a percentile like "p95" goes without pairs.
-        level: How probable it is that the interval holds the truth.
-        assume: "normal" if the values (paired: their differences) are known to be so.
+        values: One number per run.
+        baseline: One number per run of the baseline. If paired, runs with the same seeds in the
+            same order; a pair with a missing number does not count.
+        paired: Whether runs are paired. Whatever both runs of a pair have in common, such as the
+            drawn sizes and times of their traffic, then cancels out.
+        of: "mean" or "median". For pairs, the median is that of the differences, else the
+            difference of the medians. A percentile like "p95" is possible without pairs only.
+        level: The confidence level.
+        assume: "normal" if the values (paired: their differences) are known to be normally
+            distributed.
     """
     if not paired:
         ours, theirs = _numbers(values), _numbers(baseline)
@@ -128,17 +129,17 @@ def ratio(
     level: float = LEVEL,
     assume: Assume | None = None,
 ) -> Interval:
-    """The mean of values as a multiple of that of a baseline: Fieller's interval.
+    """Returns the mean of values as a multiple of the mean of a baseline: Fieller's interval.
 
-    There is none where the mean of the baseline cannot be told from zero.
+    There is no interval if the mean of the baseline cannot be told from zero.
 
     Args:
-        values: One number of each run.
-        baseline: The same of the baseline, as for `difference`.
-        paired: Whether runs have partners.
+        values: One number per run.
+        baseline: One number per run of the baseline, as for `difference`.
+        paired: Whether runs are paired.
         of: "mean"; without pairs also "median" or a percentile like "p95".
-        level: How probable it is that the interval holds the truth.
-        assume: "normal" if the values are known to be so.
+        level: The confidence level.
+        assume: "normal" if the values are known to be normally distributed.
     """
     if not paired:
         ours, theirs = _numbers(values), _numbers(baseline)
@@ -159,10 +160,10 @@ def ratio(
 
 
 def effect(values: Numbers, baseline: Numbers) -> float | None:
-    """Hedges' g of paired values: the mean difference in standard deviations of the differences
-    (Cohen's d_z), less the bias of few pairs.
+    """Returns Hedges' g of paired values: the mean difference in standard deviations of the
+    differences (Cohen's d_z), corrected for the bias of few pairs.
 
-    Nothing with fewer than 2 pairs, or where all differences are equal.
+    `None` with fewer than 2 pairs, or if all differences are equal.
     """
     ours, theirs = _pairs(values, baseline)
     return intervals.effect(ours - theirs)
@@ -171,10 +172,10 @@ def effect(values: Numbers, baseline: Numbers) -> float | None:
 def p_different(
     values: Numbers, baseline: Numbers, *, assume: Assume | None = None
 ) -> float | None:
-    """How probable a difference of paired values as great as this is, if there is none in truth:
-    the least 1 - level at which the interval of the difference leaves out zero.
+    """Returns the probability of a difference of paired values as great as this one if there is no
+    true difference: the least 1 - level at which the interval of the difference excludes zero.
 
-    Nothing where there is no interval, or where all differences are equal.
+    `None` if there is no interval, or if all differences are equal.
     """
     return _p(values, baseline, assume, lambda low, high: (low > 0) | (high < 0), sides=1)
 
@@ -182,8 +183,8 @@ def p_different(
 def p_same(
     values: Numbers, baseline: Numbers, margin: float, *, assume: Assume | None = None
 ) -> float | None:
-    """How probable it is to see paired values so close together, if their means differ by more than
-    the margin in truth: two one-sided tests (Schuirmann 1987).
+    """Returns the probability of paired values so close together if their true means differ by more
+    than the margin: two one-sided tests (Schuirmann 1987).
     """
     if margin <= 0:
         raise ValueError(f"margin: {margin:g} is not greater than 0")
@@ -195,21 +196,21 @@ def p_same(
 def runs_needed(
     values: Numbers, baseline: Numbers, margin: float, *, power: float = 0.8
 ) -> int | None:
-    """How many pairs it takes to tell whether there is a difference of this margin.
+    """Returns the number of pairs needed to decide whether there is a difference of this margin.
 
-    If there is none, so many pairs show with the probability `power` that it is within the margin;
-    for one of the margin, fewer show that it is there. From the spread of the pairs that there
-    are, by the noncentral t distribution (Student's t of normal differences).
-
-    Nothing with fewer than 2 pairs.
+    If there is no difference, this many pairs show with probability `power` that it is within the
+    margin; a difference of the margin is shown by fewer. The estimate uses the spread of the given
+    pairs and the noncentral t distribution (Student's t of normal differences). `None` with fewer
+    than 2 pairs.
     """
     ours, theirs = _pairs(values, baseline)
     return intervals.runs_needed(ours - theirs, margin, power)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """P-values for as many comparisons as there are (Holm 1979): rejecting those below 5 % is wrong
-    anywhere among them in at most 5 % of cases. Missing ones stay so and do not count.
+    """Returns p-values corrected for the number of comparisons (Holm 1979): rejecting those below 5
+    % is wrong anywhere among them in at most 5 % of cases. Missing values stay missing and do not
+    count.
     """
     order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
@@ -221,11 +222,11 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def warm_up(values: Sequence[float], *, batch: int = 5) -> int | None:
-    """How many of the first values to leave out, so that the rest is steady: MSER-5.
+    """Returns how many of the first values to discard so that the rest is steady: MSER-5.
 
-    Of all places to cut between batches of five values, the one at which the rest has the least
-    squared standard error of its mean (White 1997; Franklin and White 2008). Nothing if that lies
-    in the second half: the series is too short to tell, or does not become steady.
+    Of all cuts between batches of five values, the one after which the rest has the least squared
+    standard error of its mean (White 1997; Franklin and White 2008). `None` if that cut is in the
+    second half: the series is too short to tell, or never becomes steady.
     """
     return intervals.warm_up(intervals.array(list(values)), batch)
 
@@ -257,7 +258,7 @@ def _interval(numbers: intervals.Array, of: str, level: float, assume: Assume | 
 
 
 def _too_few(n: int, of: str, level: float, assume: Assume | None) -> str | None:
-    """Why so many runs allow no interval; nothing if they do."""
+    """Why this many runs allow no interval; `None` if they do."""
     q = _quantile(of)
     if n < 2:
         return "one run allows none"
@@ -271,7 +272,7 @@ def _too_few(n: int, of: str, level: float, assume: Assume | None) -> str | None
 
 
 def _quantile(of: str) -> float | None:
-    """Which quantile is meant; nothing for the mean."""
+    """The quantile that a name stands for; `None` for the mean."""
     if of == "mean":
         return None
     if of == "median":
@@ -289,7 +290,7 @@ Combine = Callable[
 
 
 def _of_two(one: Interval, other: Interval, combine: Combine) -> Interval:
-    """The interval of a difference or ratio of two groups, from those of both (MOVER)."""
+    """The interval of a difference or ratio of two groups, from the intervals of both (MOVER)."""
     n, level = min(one.n, other.n), one.level
     if one.estimate is None or other.estimate is None:
         return Interval(None, None, None, n, level, "none", "there are no values")
@@ -313,7 +314,7 @@ Seen = Callable[[intervals.Array, intervals.Array], intervals.Bools]
 def _p(
     values: Numbers, baseline: Numbers, assume: Assume | None, is_seen: Seen, *, sides: int
 ) -> float | None:
-    """The least p at which the limits of the difference show something."""
+    """The least p at which the limits of the difference show an effect."""
     ours, theirs = _pairs(values, baseline)
     apart = ours - theirs
     if _too_few(len(apart), "mean", LEVEL, assume) or float(apart.min()) == float(apart.max()):
@@ -340,7 +341,7 @@ def _numbers(values: Numbers) -> intervals.Array:
 
 
 def _pairs(values: Numbers, baseline: Numbers) -> tuple[intervals.Array, intervals.Array]:
-    """The numbers of all pairs that have both."""
+    """The numbers of all complete pairs."""
     try:
         pairs = list(zip(values, baseline, strict=True))
     except ValueError:

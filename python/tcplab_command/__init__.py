@@ -1,7 +1,8 @@
-"""Where the command `tcplab` begins: signals are heard while the package itself still loads.
+"""The entry point of the command `tcplab`: handles signals while the package itself still loads.
 
-A package of its own, because any module of `tcplab` loads all of it first. While modules load there
-is nothing to put in order, and an exception in the midst of it comes out as something else.
+A package of its own, because importing any module of `tcplab` loads all of it first. While modules
+load there is nothing to clean up, and an exception raised in the middle of an import surfaces as a
+different one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
-    """Runs the command line; gives the exit status."""
+    """Runs the command line. Returns the exit status."""
     _open_closed()
     usual = {name: signal.getsignal(name) for name in ENDING}
     for name, handler in usual.items():
@@ -23,7 +24,7 @@ def main() -> int:
             signal.signal(name, _leave)
     from tcplab.cli import obeyed, parsed  # noqa: PLC0415 (that is what takes its time)
 
-    # Loads all that the command needs.
+    # Loads everything the command needs.
     args = parsed()
     try:
         for name, handler in usual.items():
@@ -35,8 +36,8 @@ def main() -> int:
 
 
 def _open_closed() -> None:
-    """Puts an empty file in the place of standard input, output and error where these are closed
-    (`>&-`): the next file that is opened would be taken for them.
+    """Opens /dev/null in place of a closed stdin, stdout or stderr (`>&-`): the next file to be
+    opened would otherwise take its descriptor.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

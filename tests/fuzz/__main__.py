@@ -1,23 +1,24 @@
 """Runs random experiments on both backends and compares the flows ACK for ACK.
 
-Each experiment is drawn from the seed and its number, all kinds in turn. What differs is told as it
-is found; a table by kind follows. `--case` repeats one experiment and shows both traces around the
-first difference; with `--shrink` it first looks for the smallest experiment that still differs.
+Each experiment is drawn from the seed and its number; the kinds alternate. Differences are printed
+as they are found, and a table by kind at the end. `--case` repeats one experiment and shows both
+traces around the first difference; with `--shrink` it first searches for the smallest experiment
+that still differs.
 
-With `--queues`, each queue discipline is compared by its queue, drops and marks besides. With
-`--links`, links lose, delay, reorder and change. With `--sockets`, programs ask for buffers,
-and flows of one host have options of their own. With `--hosts`, the sending host has a queue of its
-own; with `--offload`, the receiving host has GRO. With `--applications`, these are of web pages,
+With `--queues`, the queue, drops and marks of each queue discipline are compared as well. With
+`--links`, links lose, delay, reorder and change. With `--sockets`, programs set buffer sizes, and
+flows of one host have different options. With `--hosts`, the sending host has a queue of its own;
+with `--offload`, the receiving host has GRO. With `--applications`, the traffic is web pages,
 arrivals, requests, UDP and writes, and each transfer is compared instead.
 
-With `--cc`, all flows have one congestion control. One that the default kernel lacks needs
-`--kernel`: a kernel that was built with it.
+With `--cc`, all flows have one congestion control. A congestion control that the default kernel
+lacks needs `--kernel`, with a kernel built with it.
 
-With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
-a law, hang, or have another digest the second time.
+With `--sim`, experiments of the whole schema run on `sim` alone, each twice: no run may panic,
+break a law, hang, or have another digest the second time.
 
-With `--reader`, mutated texts of experiments are read, and nothing is run: none may panic, hang, or
-take more than 4 GB of memory.
+With `--reader`, mutated texts of experiments are parsed, and nothing is run: no text may cause a
+panic, a hang, or more than 4 GB of memory.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ ERRORS = (lab.ConfigError, lab.RunError, lab.KernelError)
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     parser.add_argument(
         "--count", type=int, default=120, help="how many experiments, those of other kinds included"
@@ -108,7 +109,7 @@ def main() -> None:
 
 
 def only_the_reader(args: argparse.Namespace) -> int:
-    """Runs the test of the reader with as many texts; gives the exit status."""
+    """Runs the test of the reader with this many texts. Returns the exit status."""
     build = ["cargo", "test", "--quiet", "--package", "tcplab-model", "--test", "model"]
     subprocess.run([*build, "--no-run"], check=True)
     environment = {"TCPLAB_FUZZ": str(args.count), "TCPLAB_FUZZ_SEED": str(args.seed)}
@@ -241,7 +242,7 @@ def survey_transfers(args: argparse.Namespace) -> None:
 
 
 def detail_of_transfers(args: argparse.Namespace) -> None:
-    """Shows one experiment, as small as wanted, and all rows that differ."""
+    """Shows one experiment, shrunk if requested, and all rows that differ."""
     experiment = draw(args.seed, args.case, APPLICATIONS).experiment
     overrides = dict(map(_option, args.set))
     if args.shrink:
@@ -266,7 +267,7 @@ def detail_of_transfers(args: argparse.Namespace) -> None:
 
 
 def only_sim(args: argparse.Namespace) -> int:
-    """Runs experiments on `sim` alone; gives the exit status."""
+    """Runs experiments on `sim` alone. Returns the exit status."""
     if args.case is None:
         found = alone.survey(args.seed, range(args.count), args.workers)
         print(found)
@@ -292,7 +293,7 @@ def _compared(args: argparse.Namespace, number: int, kinds: Kinds) -> Outcome | 
 
 
 def detail(args: argparse.Namespace) -> None:
-    """Shows one experiment, as small as wanted, and where it differs."""
+    """Shows one experiment, shrunk if requested, and where it differs."""
     experiment = with_cc(draw(args.seed, args.case, _drawn(args)).experiment, args.cc)
     overrides = dict(map(_option, args.set))
     if args.shrink:

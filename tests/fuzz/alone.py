@@ -1,7 +1,7 @@
 """Runs random experiments on `sim` alone: no panic, no law broken, the same tables twice.
 
-The experiments run in processes of their own, so that one that hangs or takes the process with it
-is a find like any other.
+The experiments run in processes of their own, so that one that hangs or kills its process is a
+finding like any other.
 """
 
 from __future__ import annotations
@@ -25,37 +25,38 @@ from fuzz.whole import draw, original
 from tcplab import _core
 
 LIMIT_S = 20.0
-"""A run takes milliseconds. One that takes longer than this of a processor is a find."""
+"""The processor time limit of a run, which normally takes milliseconds. A longer run is a finding.
+"""
 PATIENCE = 10
-"""How often this time may pass for one that gets no processor."""
+"""How many times the limit may pass in wall time for a process that gets no processor."""
 MEMORY = 8 << 30
-"""Bytes of address space of a process; more is a find too."""
+"""The limit on the address space of a process, in bytes. Exceeding it is a finding."""
 NEWS = 5000
-"""After so many experiments the progress is told."""
+"""The number of experiments between progress messages."""
 
 RAN, REFUSED, FOUND = "ran", "refused", "found"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an experiment."""
+    """The outcome of an experiment."""
 
     number: int
     kind: str
     says: str = ""
-    """The message of a refusal, or what was found."""
+    """The message of a refusal, or the finding."""
 
 
 @dataclass
 class Survey:
-    """What became of all experiments so far."""
+    """The outcomes of all experiments so far."""
 
     counts: Counter[str] = field(default_factory=Counter)
     finds: list[Outcome] = field(default_factory=list)
     refusals: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome) -> None:
-        """Counts one more."""
+        """Counts one outcome."""
         self.counts[outcome.kind] += 1
         if outcome.kind == FOUND:
             self.finds.append(outcome)
@@ -63,16 +64,16 @@ class Survey:
             self.refusals[_without_numbers(outcome.says)] += 1
 
     def __str__(self) -> str:
-        """As one reads it."""
+        """The counts as text."""
         total = sum(self.counts.values())
         ran, refused = self.counts[RAN], self.counts[REFUSED]
         return f"{total} experiments: {ran} ran, {refused} refused, {len(self.finds)} finds"
 
 
 def check(experiment: Plain, meant: Plain | None = None) -> tuple[str, str]:
-    """Runs an experiment twice: what became of it, and what is to be said of that.
+    """Runs an experiment twice. Returns the kind of outcome and its message.
 
-    Written in another way, as `meant`, it must be the same.
+    `meant` is the same experiment written in another way; both must have one id.
     """
     if meant is not None and meant != experiment:
         ids = [_id(one) for one in (experiment, meant)]
@@ -89,7 +90,7 @@ def check(experiment: Plain, meant: Plain | None = None) -> tuple[str, str]:
         return FOUND, f"when read: {_named(error)}"
     try:
         _, digest, _ = _core.run(plan, _core.Watch())
-        # The second run is of the plan as it is stored beside results.
+        # The second run uses the plan as it is stored beside results.
         stored = _core.Plan.from_json(plan.to_json())
         _, again, _ = _core.run(stored, _core.Watch())
     except BaseException as error:
@@ -109,7 +110,7 @@ def check(experiment: Plain, meant: Plain | None = None) -> tuple[str, str]:
 
 
 def _id(experiment: Plain) -> str | None:
-    """The id of its only run; nothing if it is refused."""
+    """The id of the only run; `None` if the experiment is refused."""
     try:
         [plan] = _core.Document.from_json(json.dumps(experiment)).plans("sim")
     except lab.ConfigError:
@@ -118,7 +119,7 @@ def _id(experiment: Plain) -> str | None:
 
 
 def _named(error: BaseException) -> str:
-    # A panic is no `Exception`, and its class is not to be had by name.
+    # A panic is not an `Exception`, and its class cannot be imported.
     return f"{type(error).__name__}: {_first_line(error)}"
 
 
@@ -132,21 +133,21 @@ def _without_numbers(text: str) -> str:
 
 @dataclass
 class Worker:
-    """A process that runs experiments of a range of numbers, and is begun anew where it ends."""
+    """A process that runs experiments from a range of numbers. It is restarted when it dies."""
 
     seed: int
     numbers: Iterator[int]
     limit_s: float = LIMIT_S
     number: int | None = None
-    """What it is about, since when."""
+    """The experiment in progress, and when it began."""
     since: float = 0.0
     used_s: float = 0.0
-    """Of a processor, by those before."""
+    """Processor time used before that experiment."""
     process: SpawnProcess | None = None
     pipe: Connection | None = None
 
     def next(self) -> bool:
-        """Begins the next experiment, if there is one."""
+        """Begins the next experiment. Returns whether there is one."""
         self.number = next(self.numbers, None)
         if self.number is None:
             self.end()
@@ -163,7 +164,7 @@ class Worker:
         return True
 
     def outcome(self) -> Outcome | None:
-        """What became of the experiment, if that is known."""
+        """The outcome of the experiment, or `None` while it is running."""
         assert self.pipe is not None
         assert self.process is not None
         assert self.number is not None
@@ -182,7 +183,7 @@ class Worker:
         return None
 
     def end(self) -> None:
-        """Ends the process."""
+        """Kills the process."""
         if self.process is not None:
             self.process.kill()
             self.process.join()
@@ -192,21 +193,21 @@ class Worker:
 
 
 def _processor_s(process: SpawnProcess) -> float:
-    """The time of a processor that a process has used."""
+    """The processor time that a process has used."""
     try:
         stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
     except OSError:
         return 0.0
-    # After the name, which may have spaces; then the 14th and 15th of proc_pid_stat(5).
+    # After the name, which may contain spaces; then fields 14 and 15 of proc_pid_stat(5).
     user, system = stat.rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _work(seed: int, pipe: Connection) -> None:
-    """What a worker's process does."""
+    """The main function of a worker's process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Panics are told by the parent.
+    # The parent reports panics.
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 2)
     while True:
@@ -218,8 +219,8 @@ def _work(seed: int, pipe: Connection) -> None:
 
 
 def outcomes(seed: int, numbers: range, workers: int) -> Iterator[Outcome]:
-    """What becomes of these experiments, as it is known."""
-    # One iterator for all, so that none waits for the others.
+    """The outcomes of these experiments, in the order in which they finish."""
+    # A shared iterator, so that no worker waits for the others.
     shared = iter(numbers)
     crew = [Worker(seed, shared) for _ in range(workers)]
     busy = [worker for worker in crew if worker.next()]
@@ -239,7 +240,7 @@ def outcomes(seed: int, numbers: range, workers: int) -> Iterator[Outcome]:
 
 
 def survey(seed: int, numbers: range, workers: int) -> Survey:
-    """Runs these experiments, tells each find as it is made, and the progress."""
+    """Runs these experiments, and prints findings and progress."""
     so_far, began = Survey(), time.monotonic()
     for done, outcome in enumerate(outcomes(seed, numbers, workers), 1):
         so_far.add(outcome)

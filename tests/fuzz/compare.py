@@ -1,4 +1,4 @@
-"""What both backends made of an experiment: each flow side by side."""
+"""Compares the flows of an experiment on both backends."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ SIM, LINUX = "sim", "linux"
 
 @dataclass(frozen=True)
 class Difference:
-    """The first ACK of a flow that differs."""
+    """The first differing ACK of a flow."""
 
     ack: int
     time_s: float
     of: str
-    """What: `cwnd`, `time`, `number` (of ACKs), ..."""
+    """The quantity that differs: `cwnd`, `time`, `number` (of ACKs), ..."""
     sim: float | None
     linux: float | None
 
     def __str__(self) -> str:
-        """As one reads it."""
+        """The difference as text."""
         return f"ACK {self.ack}, {self.time_s:.6f} s: {self.of} sim {self.sim}, linux {self.linux}"
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow on both sides."""
+    """A flow on both backends."""
 
     name: str
     cc: str
@@ -43,11 +43,11 @@ class Flow:
     difference: Difference | None
     goodput: tuple[float | None, float | None]
     parts: str | None = None
-    """What the window or an interval has of it that differs, if all its ACKs are the same."""
+    """The first difference in intervals or in the table of flows, if all ACKs are the same."""
 
     @property
     def apart(self) -> float:
-        """How far the goodput of `sim` is from the kernel's, as a share of the kernel's."""
+        """The difference in goodput between `sim` and the kernel, as a share of the kernel's."""
         sim, linux = (value or 0.0 for value in self.goodput)
         if sim == linux:
             return 0.0
@@ -56,7 +56,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An experiment on both sides."""
+    """An experiment on both backends."""
 
     flows: Sequence[Flow]
     traces: dict[str, tuple[Trace, Trace]]
@@ -82,8 +82,8 @@ def as_experiment(plain: Plain) -> lab.Experiment:
 def run(
     plain: Plain, overrides: Plain | None = None, kernel: str | None = None
 ) -> dict[str, lab.Results]:
-    """Runs an experiment on both backends; `overrides` are options of the simulator's stack, and
-    `kernel` is another kernel than the default one.
+    """Runs an experiment on both backends. `overrides` are options of the simulator's stack;
+    `kernel` replaces the default kernel.
     """
     changed = plain | {"stack": plain.get("stack", {}) | (overrides or {})}
     return {
@@ -118,7 +118,7 @@ def compare(plain: Plain, overrides: Plain | None = None, kernel: str | None = N
 
 
 def first_part(sim: lab.Results, linux: lab.Results, flow: str) -> str | None:
-    """The first interval of a flow that is not the same, or its row in the table of flows."""
+    """The first differing interval of a flow, or its differing row in the table of flows."""
     for table in ("intervals", "flows"):
         ours, theirs = (
             results.scan(table).filter(pl.col("flow") == flow).drop("run").collect()
@@ -138,7 +138,7 @@ def first_part(sim: lab.Results, linux: lab.Results, flow: str) -> str | None:
 
 
 def first_difference(sim: Trace, linux: Trace) -> Difference | None:
-    """The first ACK that is not the same: when it came, or what it left behind."""
+    """The first ACK that differs in its arrival time or in the state that it leaves."""
     ours, theirs = sim.acks, linux.acks
     common = min(len(ours), len(theirs))
     found: Difference | None = None

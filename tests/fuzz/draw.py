@@ -1,7 +1,7 @@
 """Random experiments, each repeatable by its seed and number.
 
-An experiment is a plain dict, as JSON would hold it, so that any part of it can be made simpler.
-Rates, RTTs and queues are log-uniform. The access links take 4 ms of the RTT, as in the grid.
+An experiment is a plain dict, as JSON would hold it, so that any part can be simplified. Rates,
+RTTs and queues are log-uniform. The access links take 4 ms of the RTT, as in the parity grid.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ ALGORITHMS = (
     *("newreno", "cubic", "bic", "vegas", "westwood+", "htcp", "highspeed", "hybla"),
     *("scalable", "illinois", "veno", "yeah", "dctcp"),
 )
-"""Those of the kernel that draw no random numbers."""
+"""Algorithms of the kernel that draw no random numbers."""
 
 DRAWING = ("bbr", "cdg", "nv", "lp")
-"""Algorithms that draw some, as LP does where a receiver's timestamps begin."""
+"""Algorithms that draw random numbers, as LP does for the start of a receiver's timestamps."""
 
 RATE_MBIT_S = (0.5, 150.0)
 RTT_MS = (6.0, 310.0)
 LEAST_QUEUE_PACKETS = 7
 MOST_QUEUE_BDP = 2.5
 PACKETS = 12_000
-"""How many full packets the bottleneck carries in an experiment, more or less."""
+"""The approximate number of full packets that the bottleneck carries in an experiment."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ class Case:
 
 
 def log_uniform(random: Random, least: float, most: float) -> float:
-    """A number whose logarithm is uniform."""
+    """A log-uniform random number."""
     return math.exp(random.uniform(math.log(least), math.log(most)))
 
 
 def rounded(value: float, digits: int = 3) -> float:
-    """To so many significant digits."""
+    """A number rounded to this many significant digits."""
     return float(f"{value:.{digits}g}")
 
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What all kinds have in common."""
+    """The bottleneck and the duration, common to all kinds."""
 
     rate_mbit_s: float
     rtt_ms: float
@@ -63,7 +63,7 @@ class Bottleneck:
 
     @classmethod
     def draw(cls, random: Random) -> Bottleneck:
-        """A path and how long it is looked at."""
+        """A random path, with the duration of its experiment."""
         rate = rounded(log_uniform(random, *RATE_MBIT_S))
         rtt = rounded(log_uniform(random, *RTT_MS))
         bdp = rate * rtt / 12
@@ -73,7 +73,7 @@ class Bottleneck:
         return cls(rate, rtt, queue, math.ceil(duration))
 
     def settings(self, hops: int = 1) -> Plain:
-        """Of the bottleneck, in both directions."""
+        """The settings of the bottleneck, for both directions."""
         delay = max((self.rtt_ms / 2 - 2) / hops, 0.1)
         return {
             "rate": f"{self.rate_mbit_s:g} Mbit/s",
@@ -82,7 +82,7 @@ class Bottleneck:
         }
 
     def experiment(self, network: Plain, flows: list[Plain], stack: Plain | None = None) -> Plain:
-        """The whole of it."""
+        """The complete experiment."""
         return {
             "duration": f"{self.duration_s:g} s",
             "network": network,
@@ -93,7 +93,7 @@ class Bottleneck:
 
 
 def start(random: Random, path: Bottleneck) -> str:
-    """In the first third of an experiment; every other one at its beginning."""
+    """A start time in the first third of an experiment; every other flow starts with it."""
     if random.random() < 0.5:
         return "0 s"
     return f"{random.uniform(0, path.duration_s / 3):.3f} s"
@@ -116,7 +116,7 @@ def long_flows(
 
 
 def pairs(random: Random, number: int) -> Plain:
-    """A dumbbell with so many long flows."""
+    """A dumbbell with this many long flows."""
     path = Bottleneck.draw(random)
     network = {"dumbbell": {"pairs": number, **path.settings()}}
     return path.experiment(network, long_flows(random, path, number))
@@ -142,7 +142,7 @@ def both_directions(random: Random) -> Plain:
 
 
 def parking_lot(random: Random) -> Plain:
-    """One flow through all bottlenecks and one through each."""
+    """One flow through all bottlenecks, and one through each."""
     path = Bottleneck.draw(random)
     hops = random.randint(2, 4)
     ends = [("source", "sink"), *((f"entry{hop}", f"exit{hop}") for hop in range(1, hops + 1))]
@@ -159,7 +159,7 @@ def parking_lot(random: Random) -> Plain:
 
 
 def two_hosts(random: Random) -> Plain:
-    """Flows between the same two hosts, over one to three links, maybe slower on the way back."""
+    """Flows between two hosts over one to three links, sometimes with a slower way back."""
     path = Bottleneck.draw(random)
     hops = random.randint(1, 3)
     settings = path.settings() | {"delay": f"{path.rtt_ms / 2 / hops:.6g} ms"}
@@ -212,7 +212,7 @@ OPTIONS: dict[str, Callable[[Random], Any]] = {
     "app_win": lambda random: random.choice((0, 1, 2, 8)),
     "mss": lambda random: random.randint(536, 1459),
 }
-"""Options of the stack that both backends have, with a value other than the usual one."""
+"""Options of the stack on both backends, with values other than the usual ones."""
 
 
 def options(random: Random) -> Plain:
@@ -266,7 +266,7 @@ def short_transfers(random: Random) -> Plain:
 
 
 def listed_loss(random: Random) -> Plain:
-    """One or two flows that lose the same packets on both sides."""
+    """One or two flows that lose the same listed packets on both backends."""
     path = Bottleneck.draw(random)
     number = random.randint(1, 2)
     share = log_uniform(random, 0.0005, 0.03)
@@ -277,7 +277,7 @@ def listed_loss(random: Random) -> Plain:
 
 
 def codel(random: Random) -> Plain:
-    """One to three flows over a CoDel queue, with marks or without."""
+    """One to three flows over a CoDel queue, with or without ECN marks."""
     path = Bottleneck.draw(random)
     number = random.randint(1, 3)
     marks = random.random() < 0.5
@@ -290,7 +290,7 @@ def codel(random: Random) -> Plain:
 
 
 def managed(random: Random, queue: Plain, *, marks: bool) -> Plain:
-    """One to four flows over a queue of this discipline, at times two of one pair."""
+    """One to four flows over a queue of this discipline, sometimes two between one pair."""
     path = Bottleneck.draw(random)
     number = random.randint(1, 4)
     network = {"dumbbell": {"pairs": number, **path.settings(), "queue": queue}}
@@ -301,7 +301,7 @@ def managed(random: Random, queue: Plain, *, marks: bool) -> Plain:
 
 
 def red(random: Random) -> Plain:
-    """RED, with marks or without: the drops are those of the same random numbers."""
+    """RED, with or without ECN marks; both backends drop by the same random numbers."""
     marks = random.random() < 0.5
     least = round(log_uniform(random, 3, 60))
     most = round(least * log_uniform(random, 1.5, 5))
@@ -313,7 +313,7 @@ def red(random: Random) -> Plain:
 
 
 def fq_codel(random: Random) -> Plain:
-    """FQ-CoDel, at times with so few queues that flows share one, or with little room."""
+    """FQ-CoDel, sometimes with so few queues that flows share one, or with a low limit."""
     marks = random.random() < 0.5
     queue: Plain = {"kind": "fq-codel", "ecn": marks}
     if random.random() < 0.3:
@@ -328,7 +328,7 @@ def fq_codel(random: Random) -> Plain:
 
 
 def pie(random: Random) -> Plain:
-    """PIE, with marks or without: the drops are those of the same random numbers."""
+    """PIE, with or without ECN marks; both backends drop by the same random numbers."""
     marks = random.random() < 0.5
     queue: Plain = {"kind": "pie", "ecn": marks, "bytemode": random.random() < 0.2}
     if random.random() < 0.3:
@@ -339,7 +339,7 @@ def pie(random: Random) -> Plain:
 
 
 def fq_pie(random: Random) -> Plain:
-    """FQ-PIE, at times with so few queues that flows share one."""
+    """FQ-PIE, sometimes with so few queues that flows share one."""
     marks = random.random() < 0.5
     queue: Plain = {"kind": "fq-pie", "ecn": marks}
     if random.random() < 0.3:
@@ -352,7 +352,7 @@ def fq_pie(random: Random) -> Plain:
 
 
 def sfq(random: Random) -> Plain:
-    """SFQ, at times with little room, or for fewer flows than there are."""
+    """SFQ, sometimes with a low limit, or with fewer buckets than flows."""
     queue: Plain = {"kind": "sfq"}
     if random.random() < 0.5:
         queue["limit"] = f"{round(log_uniform(random, 5, 200))} packets"
@@ -366,7 +366,7 @@ def sfq(random: Random) -> Plain:
 
 
 def fq(random: Random) -> Plain:
-    """FQ, which does not pace on a router, at times with little room for a flow."""
+    """FQ, which does not pace on a router, sometimes with a low limit per flow."""
     queue: Plain = {"kind": "fq"}
     if random.random() < 0.5:
         queue["flow_limit"] = round(log_uniform(random, 5, 200))
@@ -378,7 +378,7 @@ def fq(random: Random) -> Plain:
 
 
 def tbf(random: Random) -> Plain:
-    """A token bucket that is slower than the link, or does not hold it back."""
+    """A token bucket that is slower than the link, or faster and without effect."""
     rate = rounded(log_uniform(random, RATE_MBIT_S[0] / 2, RATE_MBIT_S[1]))
     burst = round(log_uniform(random, 1500, 200_000))
     time = rounded(log_uniform(random, 5, 500))
@@ -387,7 +387,7 @@ def tbf(random: Random) -> Plain:
 
 
 def peak_rate(random: Random) -> Plain:
-    """A token bucket whose bursts leave faster than its tokens come, and slower than the link."""
+    """A token bucket whose peak rate is above its token rate and below the link's rate."""
     rate = rounded(log_uniform(random, RATE_MBIT_S[0] / 2, RATE_MBIT_S[1]))
     burst = round(log_uniform(random, 3000, 200_000))
     time = rounded(log_uniform(random, 5, 500))
@@ -406,7 +406,7 @@ def drop_head(random: Random) -> Plain:
 
 
 def path_mtu(random: Random) -> Plain:
-    """One or two flows over a bottleneck whose packets are smaller than usual."""
+    """One or two flows over a bottleneck with a smaller MTU."""
     path = Bottleneck.draw(random)
     number = random.randint(1, 2)
     settings = path.settings() | {"mtu": random.randint(552, 1499)}
@@ -419,15 +419,15 @@ JITTERED: dict[str, Callable[[str], Plain]] = {
     "acks": lambda most: {"back": {"jitter": most}},
     "both": lambda most: {"jitter": most},
 }
-"""Which way packets take a time that varies."""
+"""The directions in which packets have jitter."""
 
 
 def jitter(random: Random) -> Plain:
-    """One to three flows whose data, ACKs or both are delayed by chance.
+    """One to three flows with jitter on data, ACKs or both.
 
-    By up to a tenth of a packet's transmission time at the least, by up to the RTT at the most.
-    On a single link between two hosts packets arrive at once; a link behind the one with jitter
-    spreads them again.
+    The jitter ranges from a tenth of a packet's transmission time to the RTT. On a single link
+    between two hosts packets arrive in bunches; a link behind the one with jitter spreads them
+    again.
     """
     path = Bottleneck.draw(random)
     number = random.randint(1, 3)
@@ -453,7 +453,7 @@ TINS = ("besteffort", "precedence", "diffserv3", "diffserv4", "diffserv8")
 
 
 def cake(random: Random) -> Plain:
-    """CAKE, at times with a shaper, little memory, or a slow way back whose ACKs are filtered."""
+    """CAKE, sometimes with a shaper, little memory, or a slow way back with ACK filtering."""
     path = Bottleneck.draw(random)
     number = random.randint(1, 5)
     queue: Plain = {"kind": "cake"}
@@ -513,17 +513,17 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
     "cake": cake,
     "peak rate": peak_rate,
 }
-"""All kinds in equal shares: number n is of the n-th kind, and so on in turn."""
+"""All kinds in equal shares: experiment n is of kind n modulo the number of kinds."""
 
 
 def amount(random: Random, path: Bottleneck, parts: float) -> int:
-    """Bytes of a transfer, of which the path carries so many while an experiment lasts."""
+    """The size of a transfer in bytes, of which the path carries `parts` during an experiment."""
     carried = path.rate_mbit_s * 1e6 / 8 * path.duration_s
     return round(log_uniform(random, 100, max(min(1e6, carried / parts), 200)))
 
 
 def milliseconds(random: Random, most: float) -> str:
-    """A time that may be none; every other one in whole milliseconds."""
+    """A time, sometimes zero; every other one in whole milliseconds."""
     if random.random() < 0.25:
         return "0 ms"
     drawn = log_uniform(random, 0.5, most)
@@ -531,7 +531,7 @@ def milliseconds(random: Random, most: float) -> str:
 
 
 def web(random: Random, path: Bottleneck) -> Plain:
-    """Pages whose objects go over one to six connections, at once or one after another."""
+    """Pages whose objects use one to six connections, at once or one after another."""
     number = random.randint(2, 20)
     traffic: Plain = {
         "kind": "web",
@@ -549,7 +549,7 @@ def web(random: Random, path: Bottleneck) -> Plain:
 
 
 def sizes(random: Random, path: Bottleneck, parts: float) -> Any:
-    """All transfers as large, or as a distribution has it."""
+    """One size for all transfers, or a distribution of sizes."""
     most = f"{amount(random, path, parts / 10)} B"
     middle = amount(random, path, parts)
     kinds: list[Any] = [
@@ -573,7 +573,7 @@ def sizes(random: Random, path: Bottleneck, parts: float) -> Any:
 
 
 def arrivals(random: Random, path: Bottleneck) -> Plain:
-    """Transfers that begin by chance, at fixed times, as a load has it, or one after another."""
+    """Transfers that begin at random, at fixed intervals, by offered load, or one after another."""
     number = round(log_uniform(random, 4, 60))
     traffic: Plain = {"kind": "arrivals", "sizes": sizes(random, path, number)}
     gap_s = path.duration_s / number
@@ -593,7 +593,7 @@ def arrivals(random: Random, path: Bottleneck) -> Plain:
 
 
 def requests(random: Random, path: Bottleneck) -> Plain:
-    """Questions and answers over one connection."""
+    """Requests and answers over one connection."""
     number = random.randint(2, 30)
     traffic: Plain = {"kind": "requests", "response": f"{amount(random, path, number)} B"}
     if random.random() < 0.8:
@@ -608,7 +608,7 @@ def requests(random: Random, path: Bottleneck) -> Plain:
 
 
 def udp(random: Random, path: Bottleneck) -> Plain:
-    """Datagrams at a rate or an interval, all the time or at times, some in fragments."""
+    """Datagrams at a rate or an interval, permanently or intermittently, some fragmented."""
     payload = random.choice((100, 500, 1000, 1472, 1473, 5000, random.randint(20, 9000)))
     bits = rounded(path.rate_mbit_s * 1e6 * log_uniform(random, 0.05, 1.3))
     bits = min(bits, 2e4 * 8 * payload / path.duration_s)
@@ -633,14 +633,16 @@ def udp(random: Random, path: Bottleneck) -> Plain:
 
 
 def writes(random: Random, path: Bottleneck) -> Plain:
-    """Data that are handed over in writes of a given size."""
+    """Data handed over in writes of a given size."""
     write = random.choice((512, 1000, 1460, 3000, 4096, 65536, random.randint(200, 20_000)))
     size = amount(random, path, 1)
     return {"kind": "bulk", "size": f"{size} B", "write": f"{write} B"}
 
 
 def applied(traffic: Callable[[Random, Bottleneck], Plain]) -> Callable[[Random], Plain]:
-    """One to three flows of an application, and maybe a long one beside them, or against them."""
+    """One to three flows of an application, sometimes with a long flow in the same or the opposite
+    direction.
+    """
 
     def make(random: Random) -> Plain:
         path = Bottleneck.draw(random)
@@ -678,12 +680,12 @@ def applied(traffic: Callable[[Random, Bottleneck], Plain]) -> Callable[[Random]
 
 
 FAR_RTT_MS = (300.0, 1200.0)
-"""Round trips over satellites."""
+"""Round-trip times over satellites, in ms."""
 LEAST_SHORT_QUEUE = 2
 
 
 def crowd(random: Random, path: Bottleneck) -> Plain:
-    """Many connections at once: a page with up to 40, or as many users, without pauses or with."""
+    """Many concurrent connections: a page with up to 40, or as many users, who may pause."""
     number = random.randint(10, 40)
     if random.random() < 0.5:
         sizes = [f"{amount(random, path, number)} B" for _ in range(random.randint(number, 60))]
@@ -697,7 +699,7 @@ def crowd(random: Random, path: Bottleneck) -> Plain:
 
 
 def large(random: Random, path: Bottleneck) -> Plain:
-    """A few answers that the path carries for seconds, without thought between them."""
+    """A few answers that keep the path busy for seconds, without think time between them."""
     carried = path.rate_mbit_s * 1e6 / 8 * path.duration_s
     response = round(log_uniform(random, 1e5, max(carried / 3, 2e5)))
     return {"kind": "requests", "response": f"{response} B", "requests": random.randint(2, 6)}
@@ -723,7 +725,7 @@ def discipline(random: Random, path: Bottleneck, stack: Plain) -> Any:
 
 
 def mixed(random: Random) -> Plain:
-    """Two to five flows of any kind, both ways, over paths of any kind, with options."""
+    """Two to five flows of any kind, in both directions, over any kind of path, with options."""
     path = Bottleneck.draw(random)
     if random.random() < 0.2:
         path = replace(path, rtt_ms=rounded(log_uniform(random, *FAR_RTT_MS)), duration_s=30)
@@ -764,11 +766,11 @@ APPLICATIONS: dict[str, Callable[[Random], Plain]] = {
     "crowd": applied(crowd),
     "mixed": mixed,
 }
-"""Kinds whose transfers are compared one by one, numbered for themselves."""
+"""Kinds whose transfers are compared one by one. Each kind numbers its experiments separately."""
 
 
 def draw(seed: int, number: int, kinds: Kinds = KINDS) -> Case:
-    """The experiment of this number. Equal seeds and numbers give equal ones, on any machine."""
+    """The experiment of this number. Seed and number determine it on any machine."""
     kind = list(kinds)[number % len(kinds)]
     random = Random(f"{seed}/{number}" if kinds is KINDS else f"{kind} {seed}/{number}")
     measuring = Random(f"measure {kind} {seed}/{number}")
@@ -776,7 +778,7 @@ def draw(seed: int, number: int, kinds: Kinds = KINDS) -> Case:
 
 
 def with_cc(plain: Plain, cc: str | None) -> Plain:
-    """An experiment all of whose flows have this congestion control; without one, as it was."""
+    """An experiment with this congestion control for all flows; without one, unchanged."""
     if cc is None:
         return plain
     flows = [flow | {"cc": cc} if "cc" in flow else flow for flow in plain["flows"]]
@@ -784,9 +786,9 @@ def with_cc(plain: Plain, cc: str | None) -> Plain:
 
 
 def measure(random: Random) -> Plain:
-    """Of every other experiment, what is measured: a window, intervals, or both.
+    """For every other experiment, a measuring window, intervals, or both.
 
-    They change nothing else, and have a generator of their own.
+    They change nothing else, and have a random generator of their own.
     """
     measured: Plain = {}
     if random.random() < 0.5:

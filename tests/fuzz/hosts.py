@@ -11,7 +11,7 @@ QDISCS = ["fq", "fq-codel", "1000 packets", "sfq", "pie"]
 
 
 def qdisc(random: Random) -> Plain:
-    """One to three flows out of a host whose own queue is in front of the path's slowest link."""
+    """One to three flows from a host whose own queue is ahead of the slowest link of the path."""
     path = Bottleneck.draw(random)
     flows = long_flows(random, path, random.randint(1, 3))
     for flow in flows:
@@ -22,4 +22,4 @@ def qdisc(random: Random) -> Plain:
 
 
 HOSTS: dict[str, Callable[[Random], Plain]] = {"qdisc": qdisc}
-"""Kinds of what hosts have, numbered for themselves."""
+"""Kinds of host features. Each kind numbers its experiments separately."""

@@ -1,6 +1,6 @@
 """Random experiments over links that lose, delay, reorder and change.
 
-Each kind has one thing that the link does, on the way of the data, of the ACKs, or of both.
+Each kind has one link feature, in the direction of the data, of the ACKs, or of both.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ def share(random: Random, least: float = 0.0005, most: float = 0.03) -> float:
 
 
 def millis(value: float) -> str:
-    """A time in milliseconds, to a nanosecond."""
+    """A time in milliseconds, with nanosecond resolution."""
     return f"{max(value, 0.001):.6f} ms"
 
 
 def mbit(value: float) -> str:
-    """A rate in whole bits a second."""
+    """A rate in whole bits per second."""
     return f"{max(round(value * 1e6), 1000)} bit/s"
 
 
 def seconds(value: float) -> str:
-    """A time in seconds, to a microsecond."""
+    """A time in seconds, with microsecond resolution."""
     return f"{max(value, 1e-6):.6f} s"
 
 
 def packet_ms(path: Bottleneck) -> float:
-    """How long a full packet takes."""
+    """The transmission time of a full packet."""
     return 12 / path.rate_mbit_s
 
 
 def independent(random: Random, _path: Bottleneck) -> Plain:
-    """Packets of one sort."""
+    """Independent losses of data, of ACKs, or of both."""
     on = random.choice(("data", "acks", "both"))
     return {"loss": {"kind": "independent", "probability": share(random), "on": on}}
 
 
 def gilbert(random: Random, _path: Bottleneck) -> Plain:
-    """Bursts counted in packets."""
+    """Bursts of losses counted in packets."""
     loss: Plain = {"kind": "gilbert", "to_bad": share(random), "to_good": share(random, 0.1, 1)}
     if random.random() < 0.5:
         loss |= {"loss_good": share(random, 1e-4, 1e-3), "loss_bad": share(random, 0.1, 1)}
@@ -53,7 +53,7 @@ def gilbert(random: Random, _path: Bottleneck) -> Plain:
 
 
 def gilbert_time(random: Random, path: Bottleneck) -> Plain:
-    """Bursts that last for a time, of a tenth of a packet at the least."""
+    """Bursts of losses that last for a time, from a tenth of a packet's transmission time."""
     bad = log_uniform(random, packet_ms(path) / 10, max(path.rtt_ms, packet_ms(path)))
     loss: Plain = {
         "kind": "gilbert-time",
@@ -69,18 +69,18 @@ def gilbert_time(random: Random, path: Bottleneck) -> Plain:
 
 
 def reordering(random: Random, path: Bottleneck) -> Plain:
-    """Some packets take longer."""
+    """Some packets are held back."""
     held = log_uniform(random, packet_ms(path) / 3, max(path.rtt_ms, packet_ms(path)))
     return {"reordering": {"probability": share(random, 0.001, 0.1), "delay": millis(held)}}
 
 
 def corruption(random: Random, _path: Bottleneck) -> Plain:
-    """Some packets are damaged."""
+    """Some packets are corrupted."""
     return {"corruption": share(random)}
 
 
 def duplication(random: Random, _path: Bottleneck) -> Plain:
-    """Some packets arrive twice."""
+    """Some packets are duplicated."""
     return {"duplication": share(random, 0.0005, 0.1)}
 
 
@@ -103,32 +103,32 @@ def spread(random: Random, mean_ms: float) -> Plain:
 
 
 def jitter(random: Random, path: Bottleneck) -> Plain:
-    """Delays by a distribution, in order."""
+    """Random delays that preserve order."""
     mean = log_uniform(random, packet_ms(path) / 10, max(path.rtt_ms, packet_ms(path)) / 2)
     return {"jitter": spread(random, mean)}
 
 
 def disorder(random: Random, path: Bottleneck) -> Plain:
-    """Delays by a distribution, where packets overtake others."""
+    """Random delays in which packets overtake others."""
     mean = log_uniform(random, packet_ms(path) / 10, max(path.rtt_ms, packet_ms(path)) / 2)
     plain = millis(2 * mean)
     return {"jitter": random.choice((plain, spread(random, mean))), "overtaking": True}
 
 
 def times(random: Random, path: Bottleneck, most: int = 8) -> list[float]:
-    """Some times within an experiment, in order."""
+    """A few times within an experiment, in order."""
     number = random.randint(1, most)
     return sorted({round(random.uniform(0, path.duration_s), 6) for _ in range(number)})
 
 
 def rate_steps(random: Random, path: Bottleneck) -> Plain:
-    """Other rates at some times."""
+    """Rate changes at a few times."""
     rates = (mbit(path.rate_mbit_s * log_uniform(random, 0.1, 4)) for _ in range(99))
     return {"rate_changes": [[seconds(at), next(rates)] for at in times(random, path)]}
 
 
 def sine(random: Random, path: Bottleneck) -> Plain:
-    """A rate that swings."""
+    """A sinusoidal rate."""
     period = log_uniform(random, path.rtt_ms, 1e3 * path.duration_s)
     return {
         "rate_changes": {
@@ -141,7 +141,7 @@ def sine(random: Random, path: Bottleneck) -> Plain:
 
 
 def random_walk(random: Random, path: Bottleneck) -> Plain:
-    """A rate that goes up and down."""
+    """A rate that follows a random walk."""
     rate = path.rate_mbit_s
     least, most = rate * random.uniform(0.1, 0.9), rate * random.uniform(1.1, 3)
     return {
@@ -156,7 +156,7 @@ def random_walk(random: Random, path: Bottleneck) -> Plain:
 
 
 def trace(random: Random, path: Bottleneck) -> Plain:
-    """Delivery opportunities, in some milliseconds several of them."""
+    """A trace of delivery opportunities, some milliseconds with several."""
     opportunities: list[list[int]] = []
     at, length = 0, round(log_uniform(random, 1, 3000))
     per_ms = path.rate_mbit_s / 12
@@ -167,7 +167,7 @@ def trace(random: Random, path: Bottleneck) -> Plain:
 
 
 def light(random: Random, path: Bottleneck) -> Plain:
-    """A trace, and what a light load has instead of it."""
+    """A trace, with a separate one for light load."""
     at, trains = 0, []
     for _ in range(random.randint(2, 9)):
         opportunities = [0]
@@ -181,7 +181,7 @@ def light(random: Random, path: Bottleneck) -> Plain:
 
 
 def outages(random: Random, path: Bottleneck) -> Plain:
-    """Times without a link, maybe over a trace."""
+    """Outages, sometimes over a trace."""
     lasts = log_uniform(random, 5, 1500)
     kind = random.choice(("listed", "periodic", "random"))
     settings: Plain = {}
@@ -201,7 +201,7 @@ def outages(random: Random, path: Bottleneck) -> Plain:
 
 
 def delay_changes(random: Random, path: Bottleneck) -> Plain:
-    """Other delays at some times, with packets that overtake or without."""
+    """Delay changes at a few times, with or without overtaking."""
     settings: Plain = {"overtaking": True} if random.random() < 0.4 else {}
     half = path.rtt_ms / 2
     if random.random() < 0.5:
@@ -214,14 +214,14 @@ def delay_changes(random: Random, path: Bottleneck) -> Plain:
 
 
 def contention(random: Random, path: Bottleneck) -> Plain:
-    """A channel that is won for some packets."""
+    """A shared channel that is won for a few packets at a time."""
     aggregate = random.choice((1, 2, 4, 16, 64))
     mean = packet_ms(path) * log_uniform(random, 0.05, 2)
     return {"contention": {"access": spread(random, mean), "aggregate": aggregate}}
 
 
 def several(random: Random, path: Bottleneck) -> Plain:
-    """Two or three of all these."""
+    """Two or three of these features."""
     settings: Plain = {}
     for kind in random.sample(sorted(DOES), random.randint(2, 3)):
         settings |= DOES[kind](random, path)
@@ -249,11 +249,11 @@ DOES: dict[str, Callable[[Random, Bottleneck], Plain]] = {
     "delay changes": delay_changes,
     "contention": contention,
 }
-"""What a link does."""
+"""Link features."""
 
 
 def over(does: Callable[[Random, Bottleneck], Plain]) -> Callable[[Random], Plain]:
-    """One or two flows over a link that does something, one way or both.
+    """One or two flows over a link with a feature, in one or both directions.
 
     The flows are between pairs of hosts behind routers, or between the two ends of the link.
     """
@@ -284,4 +284,4 @@ def over(does: Callable[[Random, Bottleneck], Plain]) -> Callable[[Random], Plai
 
 
 LINKS = {kind: over(does) for kind, does in (DOES | {"several": several, "light": light}).items()}
-"""Kinds of links, numbered for themselves."""
+"""Kinds of links. Each kind numbers its experiments separately."""

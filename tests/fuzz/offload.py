@@ -1,4 +1,4 @@
-"""Random experiments with hosts that have receive offload."""
+"""Random experiments with receive offload (GRO) on hosts."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ RATE_MBIT_S = (20.0, 1000.0)
 RTT_MS = (6.0, 60.0)
 WAIT_US = (5.0, 500.0)
 PACKETS = 60_000
-"""How many full packets the slowest link carries in an experiment, more or less."""
+"""The approximate number of full packets that the slowest link carries in an experiment."""
 MOST_BYTES = 16_000_000
-"""Of one flow. The kernel's receivers read 2^24 bytes in a call, and a packet in which a call
-ends keeps all its memory; those of `sim` read whatever there is.
+"""The most bytes of one flow. The kernel's receivers read 2^24 bytes per call, and the packet in
+which a call ends keeps all of its memory; the receivers of `sim` read everything there is.
 """
 
 
 def gro(random: Random) -> Plain:
-    """One to three flows to a host that receives several packets at once, maybe with losses."""
+    """One to three flows to a host that receives several packets at once, sometimes with losses."""
     rate = rounded(log_uniform(random, *RATE_MBIT_S))
     rtt = rounded(log_uniform(random, *RTT_MS))
     most = max(2.5 * rate * rtt / 12, LEAST_QUEUE_PACKETS + 1)
@@ -53,4 +53,4 @@ def gro(random: Random) -> Plain:
 
 
 OFFLOAD: dict[str, Callable[[Random], Plain]] = {"gro": gro}
-"""Kinds of what devices do for hosts, numbered for themselves."""
+"""Kinds of device features. Each kind numbers its experiments separately."""

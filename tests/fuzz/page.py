@@ -1,4 +1,4 @@
-"""The table of random experiments, for the terminal and for the docs."""
+"""The table of random experiments, for the terminal and for the documentation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMED = 0.01
 
 
 def table(by_kind: Mapping[str, Sequence[Flow]]) -> str:
-    """Identical flows and how far goodput is apart, by kind."""
+    """Identical flows and differences in goodput, by kind."""
     heads = ["kind", "flows", "identical", "goodput the same"]
     heads += [f"apart by more than {bound:.1%}".replace(".0%", "%") for bound in BOUNDS]
     rows = [heads, ["---", *["---:"] * (len(heads) - 1)]]
@@ -43,7 +43,7 @@ def _row(kind: str, flows: Sequence[Flow]) -> list[str]:
 
 
 def write(outcomes: Mapping[int, tuple[str, Sequence[Flow]]], seed: int) -> None:
-    """Puts the table where the page of parity has its place for it, and whose goodput is apart."""
+    """Writes the table, and the flows whose goodput differs, to the page of parity."""
     by_kind: dict[str, list[Flow]] = {kind: [] for kind in KINDS}
     far = [["number", "kind", "flow", "cc", "goodput apart", "first difference"], ["---"] * 6]
     for number, (kind, flows) in sorted(outcomes.items()):
@@ -64,7 +64,7 @@ def write(outcomes: Mapping[int, tuple[str, Sequence[Flow]]], seed: int) -> None
 
 
 def table_of_transfers(by_kind: Mapping[str, Sequence[Transfers]]) -> str:
-    """Transfers that complete in the same nanosecond, and how far means are apart, by kind."""
+    """Transfers that complete in the same nanosecond, and differences of means, by kind."""
     heads = ["kind", "experiments", "all the same", "transfers", "same completion"]
     rows = [[*heads, "means apart by at most"], ["---", *["---:"] * len(heads)]]
     for kind, outcomes in by_kind.items():
@@ -79,7 +79,7 @@ def table_of_transfers(by_kind: Mapping[str, Sequence[Transfers]]) -> str:
 
 
 def write_transfers(outcomes: Mapping[int, tuple[str, Transfers]], seed: int) -> None:
-    """Puts the table of applications into the page of parity, and what differs."""
+    """Writes the table of applications and their differences to the page of parity."""
     by_kind: dict[str, list[Transfers]] = {kind: [] for kind in APPLICATIONS}
     heads = ["number", "kind", "rows that differ", "means apart", "first difference"]
     differing = [heads, ["---"] * len(heads)]
@@ -101,7 +101,7 @@ def write_transfers(outcomes: Mapping[int, tuple[str, Transfers]], seed: int) ->
 
 
 def write_links(by_kind: Mapping[str, Sequence[Flow]], seed: int, count: int) -> None:
-    """Puts the table of links that change into the page of parity."""
+    """Writes the table of links that change to the page of parity."""
     command = (
         f'Version {lab.__version__}, `make fuzz ARGS="--links --seed {seed} --count {count}"`:'
     )
@@ -109,12 +109,12 @@ def write_links(by_kind: Mapping[str, Sequence[Flow]], seed: int, count: int) ->
 
 
 def table_of_queues(by_kind: Mapping[str, Sequence[Queue]]) -> str:
-    """How far queues, drops, marks and goodput are apart, by discipline."""
+    """Differences in queues, drops, marks and goodput, by discipline."""
     return _lines(rows_of_queues(by_kind))
 
 
 def write_queues(by_kind: Mapping[str, Sequence[Queue]], seed: int, count: int) -> None:
-    """Puts the table of queue disciplines into the page of parity."""
+    """Writes the table of queue disciplines to the page of parity."""
     command = (
         f'Version {lab.__version__}, `make fuzz ARGS="--queues --seed {seed} --count {count}"`:'
     )

@@ -1,8 +1,8 @@
-"""Each queue discipline against the kernel's: the queue, its drops and its marks, and the goodput.
+"""Compares each queue discipline with the kernel's: queue, drops, marks, and goodput.
 
 Disciplines that draw random numbers draw the same ones on both backends, so that experiments can be
-the same to the packet. Where a flow differs all that follows does, and sums over many experiments
-are what can be compared.
+identical to the packet. After the first difference everything differs, and only sums over many
+experiments can be compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BOTTLENECK = "left>right"
 
 
 def policer(random: Random) -> Plain:
-    """A policer, slower than the link or not, with little room behind it or much."""
+    """A policer, slower than the link or not, with a small or large burst."""
     rate = rounded(log_uniform(random, RATE_MBIT_S[0] / 2, RATE_MBIT_S[1]))
     burst = round(log_uniform(random, 1500, 200_000))
     queue: Plain = {"kind": "policer", "rate": f"{rate:g} Mbit/s", "burst": f"{burst} B"}
@@ -33,7 +33,7 @@ def policer(random: Random) -> Plain:
 
 
 def adaptive_red(random: Random) -> Plain:
-    """RED whose probability follows the average."""
+    """RED with an adaptive probability."""
     experiment = draw.red(random)
     experiment["network"]["dumbbell"]["queue"]["adaptive"] = True
     return experiment
@@ -54,12 +54,12 @@ QUEUES: dict[str, Callable[[Random], Plain]] = {
     "policer": policer,
     "cake": draw.cake,
 }
-"""Kinds of queues, numbered for themselves."""
+"""Kinds of queues. Each kind numbers its experiments separately."""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What an experiment came to on one backend."""
+    """The totals of an experiment on one backend."""
 
     goodput_mbit_s: float
     queue_packets: float
@@ -79,9 +79,9 @@ class Queue:
 
 
 def totals(results: lab.Results) -> Totals:
-    """Of the only run there."""
+    """The totals of the only run of results."""
     rows = results.links.filter(pl.col("link") == BOTTLENECK).sort("time_s")
-    # Each row is the mean since the one before.
+    # Each row is the mean since the row before.
     times = rows["time_s"].diff().fill_null(rows["time_s"][0])
     waited = float((rows["queue_mean_packets"] * times).sum())
     return Totals(
@@ -94,7 +94,7 @@ def totals(results: lab.Results) -> Totals:
 
 def compare(plain: Plain) -> Queue:
     """Runs an experiment on both backends."""
-    # What is measured of a part would leave out the rest of the queue.
+    # A measuring window would leave out part of the queue.
     whole = {key: value for key, value in plain.items() if key not in ("measure", "every")}
     results = run(whole | {"record": {"samples": "ack", "links": "100 ms"}})
     (ours,), (theirs,) = (results[backend].runs["run"] for backend in (SIM, LINUX))
@@ -108,7 +108,7 @@ def compare(plain: Plain) -> Queue:
 
 
 def apart(ours: float, theirs: float) -> str:
-    """How much more the simulator has than the kernel."""
+    """The relative excess of the simulator over the kernel."""
     if ours == theirs:
         return "0"
     if not theirs:
@@ -118,7 +118,7 @@ def apart(ours: float, theirs: float) -> str:
 
 
 def rows(by_kind: Mapping[str, Sequence[Queue]]) -> list[list[str]]:
-    """A line for each discipline: of what is counted, the sums over all experiments."""
+    """A line for each discipline; counts are summed over all experiments."""
     heads = ["discipline", "experiments", "flows", "identical"]
     lines = [[*heads, "goodput", "mean queue", "drops", "marks"]]
     lines.append(["---", *["---:"] * (len(lines[0]) - 1)])

@@ -1,4 +1,4 @@
-"""From an experiment that differs to the smallest that still does."""
+"""Shrinks an experiment that differs to the smallest one that still does."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ PLAIN_CC = "newreno"
 FEWER = ("connections", "transfers", "requests", "packets", "users")
 NEEDLESS = ("think", "server_time", "request", "order", "gaps")
 ROUNDED = ("on", "off", "size", "sizes", "response", "think", "server_time", "payload", "rate")
-"""Of traffic: what may be fewer, may be left out, and may be a rounder number."""
+"""Keys of traffic whose quantities may be reduced, left out, or rounded."""
 
 NUMBER = re.compile(r"^([\d.]+) (.+)$")
 
 
 def shrink(experiment: Plain, differs_at: Callable[[Plain], float | None], tries: int) -> Plain:
-    """The smallest experiment found within so many tries.
+    """The smallest experiment found within this many tries.
 
-    `differs_at` says when, in seconds, an experiment first differs, or None if it does not.
-    After each success the search begins again with the largest simplification.
+    `differs_at` returns the time in seconds at which an experiment first differs, or None if it
+    does not. After each success the search starts again with the largest simplification.
     """
     smallest = experiment
     when = differs_at(smallest)
@@ -46,7 +46,7 @@ def shrink(experiment: Plain, differs_at: Callable[[Plain], float | None], tries
 
 
 def prune(experiment: Plain, fails: Callable[[Plain], bool], tries: int) -> Plain:
-    """An experiment that still fails, without most of what it takes no part in.
+    """An experiment that still fails, without most of the parts that are irrelevant to the failure.
 
     Keys and items of lists are left out one by one, the outer ones first.
     """
@@ -69,7 +69,7 @@ def prune(experiment: Plain, fails: Callable[[Plain], bool], tries: int) -> Plai
 
 
 def _paths(value: Any) -> list[list[Any]]:
-    """The ways to all parts, those that come first in the file and are large first."""
+    """The paths to all parts: large parts, and those early in the file, come first."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     paths: list[list[Any]] = []
     for key, item in items:
@@ -80,9 +80,9 @@ def _paths(value: Any) -> list[list[Any]]:
 
 
 def simpler(experiment: Plain, when: float) -> Iterator[Plain]:
-    """Experiments that are simpler in one thing, those that save most first.
+    """Experiments that are simpler in one respect, those that save most first.
 
-    `when` is the time of the first difference, after which nothing need happen.
+    `when` is the time of the first difference. Nothing needs to happen after it.
     """
     end = f"{math.ceil(when * 10 + 1) / 10:g} s"
     if float(end.removesuffix(" s")) < float(experiment["duration"].removesuffix(" s")):
@@ -181,7 +181,7 @@ def _without(settings: Plain, name: str) -> Plain:
 
 
 def _rounder(text: str) -> str:
-    """A quantity with one significant digit, or two if it has one already."""
+    """A quantity rounded to one significant digit, or to two if it has one already."""
     match = NUMBER.match(text)
     assert match, text
     return f"{rounded(float(match[1]), 1):g} {match[2]}"

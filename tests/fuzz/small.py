@@ -1,4 +1,4 @@
-"""Small random experiments of what the backend `linux` has; those of `sim` are in `whole`."""
+"""Small random experiments with features of the backend `linux`; `whole` has those of `sim`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random experiments with what programs and hosts ask of single connections."""
+"""Random experiments with socket options of programs and options of hosts."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from random import Random
 from fuzz.draw import ALGORITHMS, OPTIONS, Bottleneck, Plain, log_uniform, long_flows, rounded
 
 CALLS = {"so_rcvbuf": "rmem_max", "so_sndbuf": "wmem_max"}
-"""What programs ask for, and the most that they get."""
+"""The socket options of programs, and the sysctls that limit them."""
 
 
 def size(random: Random) -> str:
-    """From two segments to more than any path here needs."""
+    """A size from two segments to more than any path here needs."""
     return f"{round(log_uniform(random, 3e3, 4e6))} B"
 
 
 def buffers(random: Random) -> Plain:
-    """One or two flows with buffers that programs have asked for."""
+    """One or two flows with buffers set by programs."""
     path = Bottleneck.draw(random)
     number = random.randint(1, 2)
     stack: Plain = {}
@@ -33,7 +33,7 @@ def stacks(random: Random) -> Plain:
     """Two to four flows between two hosts, each with one to three options of its own."""
     path = Bottleneck.draw(random)
     flows = long_flows(random, path, random.randint(2, 4))
-    # One for all flows of the machine.
+    # These options apply to all flows of the machine.
     known = sorted(set(OPTIONS) - {"hystart"})
     for flow in flows:
         flow["from"], flow["to"] = "client", "server"
@@ -46,7 +46,7 @@ def stacks(random: Random) -> Plain:
 
 
 def calls(random: Random) -> Plain:
-    """One to three flows between two hosts with a rate, windows or unsent data that are limited."""
+    """One to three flows between two hosts with limits on rate, windows or unsent data."""
     path = Bottleneck.draw(random)
     flows = long_flows(random, path, random.randint(1, 3), (*ALGORITHMS, "bbr"))
     bdp = path.rate_mbit_s * path.rtt_ms * 125
@@ -71,4 +71,4 @@ SOCKETS: dict[str, Callable[[Random], Plain]] = {
     "stacks": stacks,
     "calls": calls,
 }
-"""Kinds of what connections are asked, numbered for themselves."""
+"""Kinds of socket features. Each kind numbers its experiments separately."""

@@ -1,4 +1,4 @@
-"""What both backends made of applications: each transfer and each flow side by side."""
+"""Compares the transfers and flows of applications on both backends."""
 
 from __future__ import annotations
 
@@ -11,57 +11,61 @@ from fuzz.compare import LINUX, SIM, first_part, run
 from fuzz.draw import Plain
 
 WHEN = ("start_s", "end_s", "outcome")
-"""A transfer has the same completion if these are the same."""
+"""A transfer has the same completion if these columns are equal."""
 MEANS = ("completion_s", "completion_mean_s", "delay_mean_ms")
-"""Of flows: of a web flow the first is how long the page takes."""
+"""Columns of flows. The first of them is the page load time of a web flow."""
 
 Row = dict[str, Any]
 Key = tuple[str, int | None]
-"""A flow, and the number of its transfer; without one, the flow as a whole."""
+"""A flow and the number of a transfer; without a number, the flow as a whole."""
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A transfer on both sides, or a flow as a whole."""
+    """A transfer, or a flow as a whole, on both backends."""
 
     flow: str
     cc: str | None
     number: int | None
-    """None: the flow."""
+    """`None` for a flow as a whole."""
     at_s: float
-    """When it ended in the kernel, or began if that is another time already."""
+    """The time at which it ended in the kernel, or began if the start already differs."""
     differs: Sequence[str]
     """Columns that differ, with both values."""
     same: bool
-    """Whether it began and ended in the same nanosecond; of UDP, whether nothing differs."""
+    """Whether it began and ended in the same nanosecond; for UDP, whether nothing differs."""
     counts: bool
-    """Whether it is a transfer, a flow with a size, or UDP. Others are looked at all the same."""
+    """Whether it is a transfer, a flow with a size, or UDP. Other flows are compared but not
+    counted.
+    """
 
     def __str__(self) -> str:
-        """As one reads it."""
+        """The differences as text."""
         name = self.flow if self.number is None else f"{self.flow} transfer {self.number}"
         return f"{name} {self.cc or 'udp'}, {self.at_s:.6f} s: {', '.join(self.differs)}"
 
 
 @dataclass(frozen=True)
 class Transfers:
-    """An experiment on both sides."""
+    """An experiment on both backends."""
 
     rows: Sequence[Transfer]
     parts: Sequence[str]
-    """Of flows of which nothing differs, the first interval that does."""
+    """The first differing interval, if the flow rows are equal."""
     apart: float
-    """How far a flow's mean completion time, or mean delay, is from the kernel's, at the most."""
+    """The greatest relative difference of a flow's mean completion time, or mean delay, from the
+    kernel.
+    """
 
     @property
     def first(self) -> Transfer | None:
-        """The first that differs in anything."""
+        """The first row that differs in any column."""
         differing = [row for row in self.rows if row.differs]
         return min(differing, key=lambda row: (row.at_s, row.number is None), default=None)
 
     @property
     def counted(self) -> Sequence[Transfer]:
-        """Those of the table."""
+        """The rows that the table counts."""
         return [row for row in self.rows if row.counts]
 
 

@@ -1,8 +1,9 @@
-"""Random experiments of all that the schema has and `sim` runs, each repeatable by seed and number.
+"""Random experiments over everything in the schema that `sim` runs, each repeatable by seed and
+number.
 
-Usual values and the ends of their ranges are mixed. An experiment lasts for some hundred packets
-of its link, whatever the rate, so a run takes milliseconds. Some experiments are wrong on purpose:
-a value of another type or out of range stands somewhere, and `sim` must refuse them.
+Usual values and the ends of their ranges are mixed. An experiment lasts for some hundred packets of
+its link, whatever the rate, so that a run takes milliseconds. Some experiments are wrong on
+purpose: one value has the wrong type or is out of range, and `sim` must refuse them.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from tcplab import _core
 
 PICOSECOND = 1e-12
 SECONDS = 2**64 * PICOSECOND
-"""The longest time there is: 213 days."""
+"""The longest representable time: 213 days."""
 
 RATES = (1, 8, 300, 9600, 64e3, 1e6, 1e7, 123_457_000, 1e9, 1e11, 1e14)
-"""In bit/s. At 1e14 a byte takes less than a picosecond."""
+"""Rates in bit/s. At 1e14 a byte takes less than a picosecond."""
 FACTORS = (0.01, 0.1, 0.5, 1, 1, 1, 2, 3)
-"""How the rates of the links of one experiment differ."""
+"""The factors between the rates of the links of one experiment."""
 PACKETS = (4, 1500)
-"""How many full packets the link carries while an experiment lasts, from the least to the most."""
+"""The least and the greatest number of full packets that the link carries in an experiment."""
 MOST_PACKETS = 10**6
-"""How many full packets a link carries at most whose rate is its own."""
+"""The most full packets carried by a link with a rate of its own."""
 SAMPLES = 300
-"""How many samples of a flow or link are taken, at most."""
+"""The most samples of a flow or link."""
 
 DISCIPLINES = {
     "droptail": (),
@@ -56,16 +57,16 @@ DISCIPLINES = {
     ),
     "policer": (),
 }
-"""The queue disciplines of `sim`, with those of their settings that may be left out."""
+"""The queue disciplines of `sim`, with their optional settings."""
 
 LEAST_SIZES = {"rmem_max": "4608 B", "wmem_max": "4608 B", "window_clamp": "1152 B"}
-"""Less of these is refused."""
+"""The least values that are accepted."""
 
 QDISCS = ("fq", "fq-codel", "codel", "sfq", "1000 packets", "20 packets", "1 packets")
 """Queues of hosts."""
 
 CHANGED = ("bbr", "bbr3", "cubic", "newreno", "vegas", "hybla", "copa", "compound", "illinois")
-"""Congestion controls that take over."""
+"""Congestion controls that replace another during a run."""
 
 MOST_PIE_S = 1e4
 
@@ -77,10 +78,10 @@ WRONG: tuple[Any, ...] = (
 
 
 class Draw:
-    """The draws of one experiment. Everything is relative to its rate and how long it lasts."""
+    """The draws of one experiment. Everything is relative to its rate and its duration."""
 
     def __init__(self, seed: int, number: int) -> None:
-        """The same seed and number make the same experiment on any machine."""
+        """Equal seeds and numbers make equal experiments on any machine."""
         self.seed, self.number = seed, number
         self.random = Random(f"whole {seed}/{number}")
         rate = self.random.choice(RATES) * self.random.choice([1, 1, 1, 1.7])
@@ -93,11 +94,11 @@ class Draw:
         self.seconds = min(max(seconds, PICOSECOND), SECONDS / 2)
 
     def chance(self, probability: float) -> bool:
-        """True so often."""
+        """Whether an event of this probability happens."""
         return self.random.random() < probability
 
     def experiment(self) -> Plain:
-        """The whole of it."""
+        """The complete experiment."""
         network, nodes = self.network()
         number = self.random.choice([1, 1, 1, 1, 2, 2, 3, 5, 30])
         experiment: Plain = {
@@ -121,7 +122,8 @@ class Draw:
         if self.chance(0.15):
             hosts = self.random.sample(nodes, min(2, len(nodes)))
             experiment["hosts"] = {host: {"stack": self.stack()} for host in hosts}
-        # Drawn apart, so that the rest of an experiment is as it was before hosts took time.
+        # A separate generator, so that the rest of an experiment is as it was before hosts had CPU
+        # time.
         apart = Random(f"cpu {self.seed}/{self.number}")
         if apart.random() < 0.1:
             self.add_cpus(experiment, nodes, apart)
@@ -139,7 +141,7 @@ class Draw:
         return experiment
 
     def add_change(self, experiment: Plain, apart: Random) -> None:
-        """Sometimes one or two of the settings that can change while a run goes on."""
+        """Sometimes adds one or two of the settings that can change during a run."""
         if apart.random() > 0.1:
             return
         flows = [number for number, flow in enumerate(experiment["flows"]) if "cc" in flow]
@@ -156,7 +158,7 @@ class Draw:
             experiment["change"] = {"at": time(self.seconds * apart.random()), **changed}
 
     def add_cpus(self, experiment: Plain, nodes: list[str], apart: Random) -> None:
-        """Hosts that take about as long for a packet as a link does."""
+        """Adds hosts that take about as long per packet as a link does."""
         packet = self.least * 8 / self.rate
         for host in apart.sample(nodes, min(2, len(nodes))):
             keys = [key for key in ("packet", "ack", "call") if apart.random() < 0.6]
@@ -167,14 +169,14 @@ class Draw:
             experiment.setdefault("hosts", {}).setdefault(host, {})["cpu"] = cpu
 
     def add_gro(self, experiment: Plain, nodes: list[str], apart: Random) -> None:
-        """Hosts that wait for some packets of a link."""
+        """Adds hosts whose GRO waits for a few packet times of a link."""
         packet = self.least * 8 / self.rate
         for host in apart.sample(nodes, min(2, len(nodes))):
             wait = min(max(packet * log_uniform(apart, 0.5, 50), 1e-6), 1e-2)
             experiment.setdefault("hosts", {}).setdefault(host, {})["gro"] = time(wait)
 
     def measure(self) -> Plain:
-        """A part of the experiment."""
+        """A measuring window."""
         edges = sorted(self.seconds * self.random.random() for _ in range(2))
         names = self.random.choice([["from"], ["to"], ["from", "to"]])
         return {name: time(edges[name == "to"]) for name in names}
@@ -182,7 +184,7 @@ class Draw:
     # Quantities.
 
     def time(self) -> str:
-        """A time, mostly within reach of the experiment's."""
+        """A time, mostly of the order of the experiment's duration."""
         if self.chance(0.2):
             return self.random.choice(["1 ps", "1 ns", "1 us", "1 ms", "40 ms", "200 ms", "1 s"])
         if self.chance(0.1):
@@ -190,15 +192,15 @@ class Draw:
         return time(self.seconds * log_uniform(self.random, 1e-4, 3))
 
     def part(self, least: float = 1 / SAMPLES) -> str:
-        """A time of which the experiment has a bounded number."""
+        """A time that fits into the experiment a bounded number of times."""
         return time(self.seconds * log_uniform(self.random, least, 2))
 
     def link_rate(self) -> str:
-        """A rate about that of the experiment."""
+        """A rate near that of the experiment."""
         return rate(self.rate * self.random.choice(FACTORS))
 
     def delay(self) -> str:
-        """What a bit may travel: nothing, some packets, longer than the experiment."""
+        """A propagation delay: zero, a few packet times, longer than the experiment."""
         kind = self.random.random()
         if kind < 0.15:
             return "0 ms"
@@ -216,7 +218,7 @@ class Draw:
         return f"{round(log_uniform(self.random, 100, 3e6))} B"
 
     def whole(self, least: int, most: int) -> int:
-        """A whole number of this range: its ends, those next to them, or any."""
+        """An integer of this range: its ends, their neighbours, or any."""
         kind = self.random.random()
         if kind < 0.2:
             return least
@@ -233,7 +235,7 @@ class Draw:
         shapes = [self.dumbbell, self.parking_lot, self.chain, self.antiparallel, self.links]
         network, nodes = self.random.choice(shapes)()
         if self.chance(0.1):
-            # Another link, which leads on from the first node.
+            # A further link, leading on from the first node.
             link = {"between": [nodes[0], "further"], **self.settings()}
             network["links"] = [*network.get("links", []), link]
             nodes = [*nodes, "further"]
@@ -254,7 +256,7 @@ class Draw:
         return {"dumbbell": shape}, [*ends, "left", "right"]
 
     def parking_lot(self) -> tuple[Plain, list[str]]:
-        """A row of bottlenecks."""
+        """A series of bottlenecks."""
         hops = self.random.randint(1, 4)
         shape = {"hops": hops, **self.settings()}
         if self.chance(0.3):
@@ -266,7 +268,7 @@ class Draw:
         return {"parking_lot": shape}, ["source", "sink", *others]
 
     def chain(self) -> tuple[Plain, list[str]]:
-        """A row of links."""
+        """A series of links."""
         hops = self.random.choice([1, 1, 2, 5, 40])
         shape = {"hops": hops, **self.settings()}
         if self.chance(0.2):
@@ -294,7 +296,7 @@ class Draw:
         return {"star": shape}, ["hub", *(f"host{number + 1}" for number in range(hosts))]
 
     def rtts(self, number: int) -> Any:
-        """RTTs one by one, or a distribution."""
+        """A list of RTTs, or a distribution."""
         return [self.delay() for _ in range(number)] if self.chance(0.5) else self.spread()
 
     def spread_dumbbell(self) -> tuple[Plain, list[str]]:
@@ -304,7 +306,7 @@ class Draw:
         shape.pop("rtt", None)
         shape.get("access", {}).pop("delay", None)
         if self.chance(0.9):
-            # RTTs are longer than that of the bottleneck.
+            # RTTs must exceed that of the bottleneck.
             shape["delay"] = "0 ms"
             shape.get("back", {}).pop("delay", None)
         shape["rtts"] = self.rtts(shape["pairs"])
@@ -315,7 +317,7 @@ class Draw:
     def fat_tree(self) -> tuple[Plain, list[str]]:
         """Three layers of switches."""
         ports = self.random.choice([2, 4, 4, 6])
-        # So many links may change a thousand times a second.
+        # With so many links, each may change a thousand times per second.
         self.seconds = min(self.seconds, 10_000 / ports**3)
         shape = self.settings()
         if ports != 4 or self.chance(0.5):
@@ -326,7 +328,7 @@ class Draw:
         return {"fat_tree": shape}, [*hosts, "core1", "edge1-1"]
 
     def graph(self) -> tuple[Plain, list[str]]:
-        """Links of which much is said once for all."""
+        """Links with settings that all of them share."""
         network, nodes = self.links()
         shape = self.settings()
         for link in network["links"]:
@@ -343,7 +345,7 @@ class Draw:
         return {"antiparallel": shape}, ["client", "server", "near", "far"]
 
     def links(self) -> tuple[Plain, list[str]]:
-        """A row, a star or a ring of single links; some in parallel."""
+        """A series, a star or a ring of single links, some in parallel."""
         number = self.random.randint(2, 6)
         nodes = [f"n{node}" for node in range(number)]
         pairs = list(itertools.pairwise(nodes))
@@ -366,11 +368,11 @@ class Draw:
         return network, nodes
 
     def settings(self) -> Plain:
-        """Of a link: a rate, a delay, and some of the others."""
+        """Settings of a link: a rate, a delay, and some others."""
         return {"rate": self.link_rate(), "delay": self.delay(), **self.some_settings(base=False)}
 
     def some_settings(self, *, base: bool = True) -> Plain:
-        """Some of what can be said of a link."""
+        """Some of the optional settings of a link."""
         settings: Plain = {}
         if base and self.chance(0.5):
             settings["rate"] = self.link_rate()
@@ -434,7 +436,7 @@ class Draw:
             case {"kind": "random-walk"}:
                 self.shorten(9e6)
             case {"opportunities": [[_, first], [milliseconds, others]]}:
-                # Seeds mean what they meant before there were light loads.
+                # Keeps the experiments of earlier seeds as they were before light loads were added.
                 if others % 2:
                     second = {"at": f"{1 + first} ms", "delay": "0 s", "opportunities": [first]}
                     one = {"at": "0 s", "delay": f"{others} ms", "opportunities": [0, others]}
@@ -445,7 +447,7 @@ class Draw:
 
     def shorten(self, rate: float) -> None:
         """Ends the experiment before a link with a rate of its own has carried too much."""
-        # Links between hosts and routers are ten times as fast as those between routers.
+        # Access links are ten times as fast as those between routers.
         self.seconds = min(self.seconds, MOST_PACKETS * self.least * 8 / (10 * rate))
 
     def spread(self) -> Plain:
@@ -460,11 +462,11 @@ class Draw:
         return self.random.choice(kinds)
 
     def some_time(self) -> str:
-        """A time that is not none."""
+        """A time other than zero."""
         return f"{log_uniform(self.random, 1e-6, 1e3):.6f} ms"
 
     def limit(self) -> str:
-        """How much a queue holds."""
+        """The limit of a queue."""
         multiple = f"{log_uniform(self.random, 1e-3, 10):.3f} BDP"
         packets = f"{self.whole(1, 500)} packets"
         few = ["1 packet", "2 packets", "1 BDP", "0.0001 BDP", "1 B", "100 B", "1000000 TB"]
@@ -474,7 +476,8 @@ class Draw:
     def queue(self) -> Any:
         """A queue of any discipline that `sim` has."""
         kind = self.random.choice(["size", "size", "size", *DISCIPLINES])
-        # PIE works 67 times a second as long as anything waits: in years of that, for hours.
+        # PIE updates its probability 67 times per second while packets wait: years of simulated
+        # time take hours.
         if kind == "size" or ("pi" in kind and self.seconds > MOST_PIE_S):
             return self.limit()
         queue: Plain = {"kind": kind}
@@ -548,7 +551,7 @@ class Draw:
         return self.random.choice(kinds)
 
     def loss(self) -> Any:
-        """What is lost without a queue."""
+        """Losses other than those of a queue."""
         if self.chance(0.4):
             packets = self.random.choices(range(1, 80), k=self.random.randint(0, 20))
             if self.chance(0.1):
@@ -560,7 +563,7 @@ class Draw:
     # The transport.
 
     def stack(self) -> Plain:
-        """A profile and some options; sometimes all of them."""
+        """A profile and some options; sometimes all options."""
         options = dict(definition("Stack")["properties"])
         stack: Plain = {}
         if self.chance(0.8):
@@ -569,7 +572,7 @@ class Draw:
         number = self.random.choice([0, 1, 1, 2, 3, 5, 10, len(options)])
         for name in sorted(self.random.sample(sorted(options), number)):
             stack[name] = self.of(options[name], name)
-        # What is refused most often otherwise.
+        # Combinations that would be refused most often.
         if "min_rto" in stack and "max_rto" in stack:
             stack |= zip(
                 ("min_rto", "max_rto"),
@@ -582,7 +585,7 @@ class Draw:
             if stack.get("fack"):
                 stack |= {"sack": True, "rack": False, "recovery": "newreno"}
             for name, other in (("min_rto", "max_rto"), ("max_rto", "min_rto")):
-                # A profile has the other one.
+                # The profile sets the other one.
                 if name in stack and other not in stack:
                     stack[other] = stack[name]
             stack |= {
@@ -591,12 +594,12 @@ class Draw:
                 if stack.get(name, "off") != "off"
             }
             if stack.get("mem") != "off":
-                # A host has one, so those of two flows differ.
+                # `mem` is per host, so that two flows of a host cannot have different ones.
                 stack.pop("mem", None)
         if "max_rto" in stack and self.chance(0.5):
             stack["user_timeout"] = "off"
         elif {"max_rto", "user_timeout"} & set(stack):
-            # Data is repeated at this interval, which without `retries` may take long.
+            # Data is retransmitted at this interval, which may go on for long without `retries`.
             least = max(self.part(), stack.get("min_rto", "1 ps"), key=seconds)
             stack["max_rto"] = max(least, stack.get("max_rto", least), key=seconds)
         return stack
@@ -628,21 +631,21 @@ class Draw:
             return self.chance(0.5)
         assert schema["type"] == "integer", (name, schema)
         if name == "initial_window" and self.chance(0.95):
-            # More makes many packets at once.
+            # More would make many packets at once.
             return self.whole(1, 100)
         if name == "mss":
             return self.whole(self.least - 40, schema["maximum"])
         return self.whole(schema["minimum"], schema.get("maximum", 2**64 - 1))
 
     def keepalive(self) -> Plain:
-        """Probes, not so many that they take long."""
+        """Keepalive probes, few enough not to take long."""
         keepalive: Plain = {"idle": self.part(), "interval": self.part()}
         if self.chance(0.5):
             keepalive["probes"] = self.whole(1, 127)
         return keepalive
 
     def memory(self) -> Plain:
-        """Limits to the memory of a host, upwards."""
+        """Limits on the memory of a host, in ascending order."""
         sizes = sorted((self.size() for _ in range(3)), key=bytes_of)
         return dict(zip(("low", "pressure", "high"), sizes, strict=True))
 
@@ -661,7 +664,7 @@ class Draw:
         return {"name": name, **changed}
 
     def parameter(self, default: Any) -> Any:
-        """A value of the kind of a default. What is out of range is refused."""
+        """A value of the type of a default. Values out of range are refused."""
         if isinstance(default, bool):
             return self.chance(0.5)
         if isinstance(default, int):
@@ -695,7 +698,7 @@ class Draw:
         traffic = flow.get("traffic")
         is_udp = isinstance(traffic, dict) and traffic["kind"] == "udp"
         if is_udp and self.chance(0.95):
-            # The others say what UDP has not, and are refused.
+            # The remaining settings do not apply to UDP, and are refused.
             flow.pop("cc", None)
         if self.chance(0.1):
             flow["class"] = self.random.choice(["large", "x/y", "ä b"])
@@ -708,21 +711,21 @@ class Draw:
         return flow
 
     def start(self) -> str:
-        """When a flow begins: mostly before the experiment ends, or in its last moment."""
+        """The start of a flow: mostly before the experiment ends, or at its last moment."""
         if self.chance(0.1):
-            # One before the end, or the end itself, which is refused.
+            # One picosecond before the end, or the end itself, which is refused.
             picos = round(self.seconds / PICOSECOND) - self.random.choice([0, *[1] * 20])
             return f"{max(picos, 0)} ps"
         return time(self.seconds * self.random.random() * 0.9)
 
     def traffic(self) -> Any:
-        """Of any kind that `sim` has."""
+        """Traffic of any kind that `sim` has."""
         kinds = [self.bulk, self.bulk, self.bulk, self.on_off, self.on_off]
         kinds += [self.web, self.arrivals, self.requests, self.udp]
         return self.random.choice(kinds)()
 
     def bulk(self) -> Any:
-        """As fast as it goes, with a size or without, in writes of a size."""
+        """A bulk transfer, with or without a size, in writes of a size."""
         if self.chance(0.2):
             return "bulk"
         traffic: Plain = {"kind": "bulk", "size": self.size()}
@@ -731,11 +734,11 @@ class Draw:
         return traffic
 
     def on_off(self) -> Plain:
-        """Some time on and some time off."""
+        """Traffic that is on and off."""
         return {"kind": "on-off", **self.times()}
 
     def times(self) -> Plain:
-        """When it is on: in turn with pauses, or in periods."""
+        """The times at which traffic is on: alternating with pauses, or in listed periods."""
         if self.chance(0.5):
             return {"on": self.part(), "off": self.part()}
         number = 2 * self.whole(1, 20)
@@ -743,16 +746,16 @@ class Draw:
         texts = sorted(ends, key=seconds)
         texts = texts[: len(texts) // 2 * 2] or ["0 ps", "1 ps"]
         if self.chance(0.03):
-            # Some overlap, and are refused.
+            # Some periods overlap, and are refused.
             self.random.shuffle(texts)
         if self.chance(0.2) and len(texts) > 2:
-            # One begins where the other ends.
+            # One period begins where the other ends.
             texts[2] = texts[1]
         periods = [list(period) for period in zip(texts[::2], texts[1::2], strict=True)]
         return {"periods": periods}
 
     def asking(self) -> Plain:
-        """How one asks, and how long an answer takes."""
+        """The size of requests, and the server time before an answer."""
         asking: Plain = {}
         if self.chance(0.3):
             asking["request"] = self.size()
@@ -792,14 +795,14 @@ class Draw:
             traffic[begin] = self.random.choice([0.01, 0.5, "90 %", 1.5])
         else:
             traffic |= {begin: self.whole(1, 30), "think": self.part()}
-        # With many small ones there would be no end.
+        # With many small transfers, a run would take too long.
         traffic["transfers"] = self.whole(1, 100)
         if begin in ("every", "users") and self.chance(0.3):
             del traffic["transfers"]
         return traffic
 
     def sizes(self) -> Any:
-        """All the same, or a distribution."""
+        """One size for all, or a distribution."""
         least, most = sorted((self.size(), self.size()), key=bytes_of)
         kinds: list[Any] = [
             least,
@@ -818,7 +821,7 @@ class Draw:
         return sizes
 
     def requests(self) -> Plain:
-        """Questions and answers."""
+        """Requests and answers."""
         traffic: Plain = {"kind": "requests", "response": self.size(), **self.asking()}
         if self.chance(0.7):
             traffic["think"] = self.part()
@@ -827,7 +830,7 @@ class Draw:
         return traffic
 
     def udp(self) -> Plain:
-        """Datagrams, not so many that they take long."""
+        """Datagrams, few enough not to take long."""
         payload = self.whole(1, 65_507)
         traffic: Plain = {"kind": "udp", "payload": f"{payload} B"}
         if self.chance(0.5):
@@ -844,7 +847,7 @@ class Draw:
         return traffic
 
     def record(self) -> Plain:
-        """What is written down."""
+        """The recording settings."""
         samples = self.random.choice(["ack", "ack", "off", self.part()])
         links = self.random.choice(["off", self.part(), self.part()])
         return {"samples": samples, "links": links}
@@ -857,10 +860,14 @@ class Draw:
 
 
 FURTHER = 1 / 8
-"""So often the network is of a shape that came later, and all else as without these."""
+"""The share of experiments whose network has a shape that was added later. The rest is drawn as
+without it.
+"""
 
 NAMED = 1 / 5
-"""So often some values are those of parameters, of a sweep or of a variant: the same experiment."""
+"""The share of experiments in which some values come from parameters, a sweep or a variant. The
+meaning is the same.
+"""
 
 
 def original(seed: int, number: int) -> Plain:
@@ -881,11 +888,11 @@ def original(seed: int, number: int) -> Plain:
 
 
 def named(experiment: Plain, random: Random) -> Plain:
-    """The same experiment, in which some values have names, or are of a sweep or a variant."""
+    """The same experiment, with some values moved to parameters, a sweep or a variant."""
     varied: Plain = json.loads(json.dumps(experiment))
     for number in range(random.randint(1, 4)):
         places = [place for place in inside(varied) if place[2][0] not in ("name", *VARYING)]
-        # Parameters may hold others, too.
+        # Parameters may refer to other parameters.
         places += inside(varied.get("let", {}))
         holder, key, path = random.choice(places)
         value = holder[key]
@@ -895,7 +902,7 @@ def named(experiment: Plain, random: Random) -> Plain:
         others = [*varied.get("sweep", {}), *varied.get("variants", {}).get("named", {})]
         others += [path for tied in varied.get("zip", []) for path in tied]
         if any(written.startswith(other) or other.startswith(written) for other in others):
-            # No two give the same key a value.
+            # Two sources must not set the same key.
             continue
         if way == "let" or is_table or path[0].startswith("parameter"):
             holder[key] = f"$parameter{number}"
@@ -918,7 +925,7 @@ Path = tuple[str | int, ...]
 
 
 def inside(value: Any, path: Path = ()) -> list[tuple[Any, Any, Any]]:
-    """All places of a value: what holds them, the key or index, and the path."""
+    """All places in a value: container, key or index, and path."""
     found: list[tuple[Any, Any, Any]] = []
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
@@ -929,13 +936,13 @@ def inside(value: Any, path: Path = ()) -> list[tuple[Any, Any, Any]]:
 
 
 def spelled(path: Path) -> str:
-    """A path as a sweep has it."""
+    """A path in the notation of a sweep."""
     parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
     return "".join(parts).removeprefix(".")
 
 
 def leaves(value: Any) -> list[tuple[Any, Any]]:
-    """All places of plain values: what holds them, and the key or index."""
+    """All places of scalar values: container, and key or index."""
     found: list[tuple[Any, Any]] = []
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
@@ -951,24 +958,24 @@ def algorithms() -> list[dict[str, Any]]:
 
 @functools.cache
 def schema() -> Plain:
-    """What can be written in an experiment."""
+    """The schema of experiments."""
     read: Plain = json.loads(_core.schema_of_values())
     return read
 
 
 def definition(name: str) -> Plain:
-    """A part of the schema."""
+    """A definition of the schema."""
     found: Plain = schema()["$defs"][name]
     return found
 
 
 def time(seconds: float) -> str:
-    """A time as it is written, in whole picoseconds."""
+    """A time in the notation of experiments, in whole picoseconds."""
     return f"{min(max(round(seconds / PICOSECOND), 1), 2**64 - 1)} ps"
 
 
 def rate(bits: float) -> str:
-    """A rate as it is written, in whole bits."""
+    """A rate in the notation of experiments, in whole bits per second."""
     return f"{min(max(round(bits), 1), 2**64 - 1)} bit/s"
 
 
@@ -977,13 +984,13 @@ UNITS_OF_SIZE = {"B": 1, "KiB": 2**10, "GiB": 2**30, "kB": 10**3, "TB": 10**12}
 
 
 def seconds(text: str) -> int:
-    """How long a time is, for sorting."""
+    """The length of a time, for sorting."""
     number, unit = text.split()
     return int(number) * UNITS_OF_TIME[unit]
 
 
 def bytes_of(text: str) -> int:
-    """How much a size is, for sorting."""
+    """The number of bytes of a size, for sorting."""
     number, unit = text.split()
     return int(number) * UNITS_OF_SIZE[unit]
 

@@ -1,1 +1,1 @@
-"""How closely the simulator's TCP follows the kernel's: `make parity`."""
+"""Measures how closely the simulator's TCP follows the kernel's: `make parity`."""

@@ -1,4 +1,4 @@
-"""`make parity`: runs the grid on both backends, says how far they are apart, writes the page."""
+"""`make parity`: runs the grid on both backends, reports the differences, and writes the page."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from parity.traces import first_difference, report
 
 ROOT = Path(__file__).parent.parent.parent
 KERNEL_RUNS = ROOT / "target/parity"
-"""A second `make parity` does not run the kernel again."""
+"""The cache of kernel runs, so that a second `make parity` does not run the kernel again."""
 NUMBERS = ROOT / "target/parity.json"
 PAGE = ROOT / "docs/explanation/parity.md"
 
 
 def measured(chosen: Sequence[Cell], overrides: Settings) -> Iterator[Row]:
-    """All rows of all cells, said as they come."""
+    """All rows of all cells, printed as they are computed."""
     for some in together(chosen):
         comparison = compared(some, overrides, KERNEL_RUNS)
         for cell in some:
@@ -37,7 +37,7 @@ def measured(chosen: Sequence[Cell], overrides: Settings) -> Iterator[Row]:
 
 
 def show_first_difference(cell: Cell, overrides: Settings, wanted: str | None, lines: int) -> None:
-    """Both traces of a flow, around the first ACK that leaves the two in different states."""
+    """Both traces of a flow, around the first ACK after which their states differ."""
     comparison = compared([cell], overrides, KERNEL_RUNS)
     found = []
     for flow, sim, linux in traces(cell, comparison):
@@ -54,7 +54,7 @@ def show_first_difference(cell: Cell, overrides: Settings, wanted: str | None, l
 
 
 def about(overrides: Settings) -> str:
-    """What was compared."""
+    """The versions and the options that were compared."""
     (kernel,) = [known for known in lab.kernels() if known.name == lab.DEFAULT_KERNEL]
     changed = ", ".join(f"{option} = {json.dumps(value)}" for option, value in overrides.items())
     sim = f"`sim` with the profile `{PROFILE}`{f' but {changed}' if changed else ''}"
@@ -73,7 +73,7 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """What is to be done."""
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(prog="make parity", description=__doc__)
     parser.add_argument(
         "--cell",
@@ -110,7 +110,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Runs the cells that are asked for; the page and the numbers are those of all."""
+    """Runs the selected cells. The page and the JSON file always cover all cells."""
     args = arguments()
     chosen = cells(*args.cell)
     overrides = dict(args.set)

@@ -1,4 +1,4 @@
-"""What is compared: each path with each traffic and each congestion control."""
+"""The parity grid: each path with each traffic and each congestion control."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import tcplab as lab
 
 PROFILE = "linux-6.12"
 BOTH = ("newreno", "cubic")
-"""With all kinds of traffic. `newreno` is what the kernel calls reno."""
+"""Algorithms with all kinds of traffic. `newreno` is the kernel's `reno`."""
 
 OTHERS = (
     *("bic", "vegas", "westwood+", "htcp", "highspeed", "hybla", "scalable", "illinois"),
     *("veno", "yeah", "lp", "dctcp", "bbr", "cdg", "nv"),
 )
-"""With flows that do not end. `westwood+` is what the kernel calls westwood."""
+"""Algorithms with flows that do not end. `westwood+` is the kernel's `westwood`."""
 
 TIGHT = (*BOTH, "bic", "scalable", "vegas", "westwood+")
-"""Those that are to be closer to the kernel than the others."""
+"""Algorithms with tighter bounds than the others."""
 
 LOSS_SEED = 20
-"""The least with which the 21 packets of 30 kB lose one, in their middle third: the 12th."""
+"""The least seed with which the 21 packets of 30 kB lose one in their middle third: the 12th."""
 
 MOST_PACKETS = 34_000
-"""More than 10 Mbit/s carry in 40 s: 33,333 packets of 1500 bytes."""
+"""More packets than 10 Mbit/s carry in 40 s: 33,333 packets of 1500 bytes."""
 
 
 def listed(seed: int = LOSS_SEED) -> list[int]:
-    """One packet in a hundred: number n, from 1, if the n-th state of this generator says so.
+    """One lost packet in a hundred: packet n, from 1, if the n-th state of this generator is a hit.
 
-    The generator is the one that the C standard shows for `rand`. Its hits are as irregular as
-    chance, so they fall in with no period of the window, and they are the same for everyone.
+    The generator is the example for `rand` in the C standard. Its hits are irregular, so that they
+    do not resonate with the period of a window, and they are the same on every machine.
     """
     lost, state = [], seed
     for number in range(1, MOST_PACKETS + 1):
@@ -44,7 +44,7 @@ def listed(seed: int = LOSS_SEED) -> list[int]:
 
 @dataclass(frozen=True)
 class Path:
-    """A dumbbell. Its round trip is the one without queues; access links take 4 ms of it."""
+    """A dumbbell. `rtt_ms` excludes queueing; access links take 4 ms of it."""
 
     rate: str
     rtt_ms: int
@@ -53,7 +53,7 @@ class Path:
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """The name in the report."""
         last = "listed loss" if self.has_listed_loss else self.queue
         return f"{self.rate} {self.rtt_ms} ms {last}"
 
@@ -82,28 +82,28 @@ PATHS = (
 
 @dataclass(frozen=True)
 class Traffic:
-    """Who sends how much, and when."""
+    """The flows of a cell: sizes and start times."""
 
     name: str
     size: str | None
     starts_s: tuple[float, ...]
-    """When each flow begins."""
+    """The start time of each flow."""
     duration_s: int
     shares_hosts: bool = False
-    """Whether all go between the same two hosts; else each has a pair to itself."""
+    """Whether all flows are between the same two hosts; else each flow has its own pair."""
 
     @property
     def is_short(self) -> bool:
-        """Whether its flows come to an end."""
+        """Whether the flows end."""
         return self.size is not None
 
     @property
     def pairs(self) -> int:
-        """How many pairs of hosts it needs."""
+        """The number of pairs of hosts."""
         return 1 if self.shares_hosts else len(self.starts_s)
 
     def flows(self) -> list[lab.Flow]:
-        """Its flows: flow1, flow2, ..."""
+        """The flows, named flow1, flow2, ..."""
         return [
             lab.Flow(
                 from_=f"left{1 if self.shares_hosts else number}",
@@ -122,7 +122,9 @@ TRANSFERS = "20 x 100 kB"
 
 
 def traffic_of(path: Path) -> tuple[Traffic, ...]:
-    """All traffic of a path. 100 kB take 0.83 s of 1 Mbit/s, and what they lose takes more."""
+    """The kinds of traffic of a path. 100 kB take 0.83 s at 1 Mbit/s, plus the time to repair
+    losses.
+    """
     spacing_s = 2 if path.rate == "1 Mbit/s" else 1
     starts_s = tuple(float(spacing_s * number) for number in range(20))
     transfers = Traffic(TRANSFERS, "100 kB", starts_s, 20 * spacing_s + 10, shares_hosts=True)
@@ -139,16 +141,16 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """The name in the report."""
         return f"{self.cc} / {self.path.name} / {self.traffic.name}"
 
     @property
     def is_exact(self) -> bool:
-        """Whether the windows are to be the same at every ACK."""
+        """Whether the windows should be equal at every ACK."""
         return self.traffic.is_short or self.path.has_listed_loss
 
     def is_called(self, part: str) -> bool:
-        """Whether its name contains this; that of an algorithm is meant to be whole."""
+        """Whether the name contains this text. An algorithm must match as a whole."""
         cc = part.split(" / ", maxsplit=1)[0]
         return part in self.name and (self.cc == cc or cc not in (*BOTH, *OTHERS))
 
@@ -162,12 +164,12 @@ CELLS = tuple(
 
 
 def cells(*parts: str) -> list[Cell]:
-    """The cells whose names contain all these parts."""
+    """The cells whose names contain all of these parts."""
     return [cell for cell in CELLS if all(cell.is_called(part) for part in parts)]
 
 
 def experiment(some: Sequence[Cell], settings: dict[str, Any]) -> lab.Experiment:
-    """Cells that differ in their congestion control alone, as one experiment that sweeps it."""
+    """Cells that differ only in their congestion control, as one experiment that sweeps it."""
     path, traffic = some[0].path, some[0].traffic
     return lab.Experiment(
         name=f"{path.name}, {traffic.name}",

@@ -1,4 +1,4 @@
-"""What is said of a cell: a row for each metric, and whether it is as close as it should be."""
+"""The report of a cell: a row for each metric, and whether it is within its bound."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ SIM, LINUX = "sim", "linux"
 
 @dataclass(frozen=True)
 class Bound:
-    """How far the simulator may be from the kernel."""
+    """The greatest difference between the simulator and the kernel."""
 
     share: float
-    """Of the kernel's number."""
+    """Relative to the kernel's number."""
     number: int | None = None
-    """So much is fine in any case, of what is counted."""
+    """The absolute difference that is always accepted, for counts."""
 
     def holds(self, sim: float | None, linux: float | None) -> bool:
-        """Whether the two are as close as that."""
+        """Whether two numbers are within the bound."""
         if sim is None or linux is None:
             return False
         return abs(sim - linux) <= max(self.share * abs(linux), self.number or 0)
 
     def __str__(self) -> str:
-        """As in the report."""
+        """The bound as in the report."""
         share = f"{self.share * 100:g} %"
         return share if self.number is None else f"{self.number} or {share}"
 
@@ -42,27 +42,27 @@ class Metric:
 
     name: str
     measure: str
-    """What `Comparison.differences` calls it."""
+    """The name in `Comparison.differences`."""
     bound: Bound | None = None
-    """Of the algorithms that are to be close to the kernel."""
+    """The bound for algorithms in `TIGHT`."""
     other_bound: Bound | None = None
-    """Of the others."""
+    """The bound for other algorithms."""
     of: Literal["all", "short"] = "all"
-    """In which cells it means something: how long a flow took, only if it came to an end."""
+    """The cells to which the metric applies: completion times need flows that end."""
     is_count: bool = False
-    """Counts of several flows are added up, and their difference is a number, not a share."""
+    """Counts of several flows are summed, and their difference is absolute."""
 
     def bound_of(self, cell: Cell) -> Bound | None:
-        """How close it is to be in a cell. Episodes are bounded for those two alone that show what
-        the TCP does.
+        """The bound in a cell. Counts of episodes are bounded only for the two algorithms that
+        exercise TCP itself.
         """
         if self.is_count and cell.cc not in BOTH:
             return None
         return self.bound if cell.cc in TIGHT else self.other_bound
 
 
-# The bounds are those that the suite was asked for with (issues 4 and 5, "Parity"). What has none
-# is reported only: it follows from the others.
+# The bounds are those of the requirements (issues 4 and 5, "Parity"). Metrics without a bound are
+# only reported: they follow from the others.
 METRICS = (
     Metric("goodput", "goodput_mbit_s", Bound(0.01), Bound(0.02)),
     Metric("retransmissions", "retransmitted_segments", is_count=True),
@@ -85,17 +85,19 @@ class Row:
     sim: float | None
     linux: float | None
     difference: float | None
-    """A share of the kernel's number; of counts a number; of the first differing ACK its place."""
+    """Relative to the kernel's number; for counts, a difference; for the first differing ACK, its
+    number.
+    """
     bound: str | None
     holds: bool | None
-    """Nothing where there is no bound."""
+    """`None` if there is no bound."""
     flow: str | None = None
-    """Whose numbers these are: of several flows, those of the one that differs most."""
+    """The flow with these numbers; of several flows, the one that differs most."""
     time_s: float | None = None
-    """When the first differing ACK came to the kernel."""
+    """The time at which the first differing ACK reached the kernel."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON."""
+        """The row as in the JSON file."""
         return asdict(self)
 
 
@@ -136,16 +138,14 @@ def _row(cell: Cell, metric: Metric, flows: pl.DataFrame) -> Row:
 
 
 def _distance(sim: float | None, linux: float | None) -> float:
-    """How different two numbers are; most if only one is there."""
+    """The difference of two numbers; infinite if one is missing."""
     if sim is None or linux is None:
         return float("inf")
     return abs(sim - linux) / abs(linux) if linux else abs(sim)
 
 
 def traces(cell: Cell, comparison: lab.Comparison) -> Iterator[tuple[str, Trace, Trace]]:
-    """Each flow of a cell with what the simulator and the kernel did at every ACK: of the first
-    seed, where there are several.
-    """
+    """Each flow of a cell with both traces, of the first seed if there are several."""
     runs: dict[str, str] = {
         backend: results.runs.filter(pl.col("stack.cc") == cell.cc).row(0, named=True)["run"]
         for backend, results in comparison.results.items()
@@ -156,7 +156,7 @@ def traces(cell: Cell, comparison: lab.Comparison) -> Iterator[tuple[str, Trace,
 
 
 def _first(cell: Cell, comparison: lab.Comparison) -> Row:
-    """Where the windows of some flow differ for the first time, in the kernel's time."""
+    """The first ACK at which the windows of any flow differ, in the kernel's time."""
     flow: str | None = None
     first: tuple[float, int, int | None, int | None] | None = None
     for name, sim, linux in traces(cell, comparison):

@@ -1,4 +1,4 @@
-"""The page of the docs: one table for each kind of traffic."""
+"""The page of the documentation: one table for each kind of traffic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from parity.grid import PATHS, TIGHT, TRANSFERS
 from parity.measures import FIRST, METRICS, Row
 
 KEPT = "## Random experiments\n"
-"""From here on the page is kept: what `make fuzz` wrote, and what was written by hand."""
+"""The rest of the page, from this heading on, is kept: the output of `make fuzz`, and hand-written
+text.
+"""
 
 COUNTS = {metric.name for metric in METRICS if metric.is_count}
 
@@ -16,7 +18,7 @@ NOTHING_YET = f"{KEPT}\nNothing has been looked into yet.\n"
 
 
 def page(rows: Sequence[Row], about: str, before: str) -> str:
-    """The page, with what was written by hand on the one before."""
+    """The page, with the hand-written part of the previous one."""
     kept = before[before.index(KEPT) :] if KEPT in before else NOTHING_YET
     bounded = [row for row in rows if row.holds is not None]
     held = sum(bool(row.holds) for row in bounded)
@@ -79,7 +81,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 
 def cell_text(row: Row) -> str:
-    """The difference, in bold if it is too large."""
+    """The difference, in bold if it exceeds its bound."""
     text = _difference(row)
     return f"**{text}**" if row.holds is False else text
 

@@ -17,7 +17,7 @@ Settings = dict[str, Any]
 
 
 def together(chosen: Sequence[Cell]) -> Iterator[list[Cell]]:
-    """The cells in groups that are one experiment each."""
+    """The cells in groups of one experiment each."""
     for _, group in groupby(chosen, key=lambda cell: (cell.path.name, cell.traffic.name)):
         yield list(group)
 
@@ -25,11 +25,11 @@ def together(chosen: Sequence[Cell]) -> Iterator[list[Cell]]:
 def compared(
     some: Sequence[Cell], overrides: Settings, kernel_runs: Path | None = None
 ) -> lab.Comparison:
-    """Runs cells that differ in their congestion control alone.
+    """Runs cells that differ only in their congestion control.
 
-    `overrides` are options of the simulator's stack beside the profile. The kernel's runs are kept
-    in a folder if there is one: they change only with the kernel. The simulator's never are, as its
-    version stays the same while it is worked on.
+    `overrides` are options of the simulator's stack besides the profile. The kernel's runs are
+    cached in a folder if one is given: they change only with the kernel. The simulator's runs are
+    never cached, because its version stays the same during development.
     """
     usual = {"profile": PROFILE}
     sim = lab.run(experiment(some, usual | overrides), workers=WORKERS, progress=False)

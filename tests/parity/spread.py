@@ -1,4 +1,4 @@
-"""How far runs of one cell are apart by chance: for algorithms that draw random numbers."""
+"""The random spread of runs of one cell, for algorithms that draw random numbers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Spread:
         return self.deviation / sqrt(self.runs)
 
     def __str__(self) -> str:
-        """As in the report."""
+        """Mean and deviation as in the report."""
         return f"{self.mean:.2f} \N{PLUS-MINUS SIGN} {self.deviation:.2f}"
 
 
 def spreads(cell: Cell, seeds: int) -> Iterator[tuple[str, str, Spread, Spread]]:
-    """Flow and measure, with both backends, each over so many seeds."""
+    """Flow and measure, with the spread on both backends over this many seeds."""
     repeated = experiment([cell], {"profile": PROFILE}).replace(repeat=seeds)
     both = {backend: _numbers(repeated, backend) for backend in (SIM, LINUX)}
     for flow in both[SIM]["flow"].unique(maintain_order=True):

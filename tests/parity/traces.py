@@ -1,8 +1,8 @@
-"""What both backends did at every ACK, side by side.
+"""Compares the state on both backends at every ACK.
 
-The two sequences are aligned by what they acknowledge: the n-th ACK that acknowledges so many bytes
-on the one side stands beside the n-th that does on the other. An ACK that the other side did not
-get stands alone.
+The two sequences of ACKs are aligned by what they acknowledge: the n-th ACK with a given number of
+acknowledged bytes on one side is paired with the n-th such ACK on the other. An ACK that the other
+side did not receive stands alone.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ STATE = {
     "ssthresh": "ssthresh_segments",
     "in flight": "in_flight_segments",
 }
-"""What is the same on both sides as long as they do the same: whole numbers."""
+"""Integer quantities that are equal as long as both sides behave alike."""
 
 TIMES_MS = {"time": 0.05, "srtt": 0.05}
-"""Times, and what they may differ by in milliseconds before it is said: clocks round."""
+"""Times, with the difference in milliseconds that is tolerated because clocks round."""
 
 Ack = dict[str, Any]
 Pair = tuple[Ack | None, Ack | None]
@@ -36,19 +36,19 @@ class Trace:
     acks: pl.DataFrame
 
     def window_at(self, place: int) -> int | None:
-        """The window after the n-th ACK, from 1, if there was one."""
+        """The window after the n-th ACK, from 1; `None` if there are fewer."""
         window: int | None = self.acks["cwnd"][place - 1] if place <= len(self.acks) else None
         return window
 
     def time_of(self, place: int) -> float:
-        """When the n-th ACK came, or the last one."""
+        """The time of the n-th ACK, or of the last one."""
         if self.acks.is_empty():
             return 0.0
         return float(self.acks["time_ms"][min(place, len(self.acks)) - 1]) / 1e3
 
 
 def trace(results: lab.Results, run: str, flow: str) -> Trace:
-    """The trace of a flow of a run."""
+    """The trace of a flow in a run."""
     of_flow = pl.col("flow") == flow
     about = results.scan("flows", run).filter(of_flow).collect().row(0, named=True)
     acks = (
@@ -63,14 +63,14 @@ def trace(results: lab.Results, run: str, flow: str) -> Trace:
         )
         .collect()
     )
-    # How many of its packets had been dropped by then.
+    # The number of the flow's packets dropped by then.
     drops = results.scan("drops", run).filter(of_flow).select(at="time_s").collect()["at"].sort()
     dropped = drops.search_sorted(acks["time_ms"] / 1e3, side="right").cast(pl.Int64)
     return Trace(acks.with_columns(dropped.alias("dropped"), number=pl.int_range(1, pl.len() + 1)))
 
 
 def first_difference(sim: Trace, linux: Trace, of: str = "cwnd") -> int | None:
-    """The first ACK, from 1, that does not leave both with the same; nothing if there is none."""
+    """The first ACK, from 1, after which a quantity differs; `None` if there is none."""
     ours, theirs = sim.acks[of], linux.acks[of]
     common = min(len(ours), len(theirs))
     differing = ours.head(common).ne_missing(theirs.head(common)).arg_true()
@@ -96,13 +96,13 @@ def aligned(sim: Sequence[Ack], linux: Sequence[Ack]) -> Iterator[Pair]:
 
 
 def is_same(pair: Pair) -> bool:
-    """Whether both got this ACK and it left them in the same state."""
+    """Whether both sides received this ACK and have the same state after it."""
     sim, linux = pair
     return sim is not None and linux is not None and all(sim[name] == linux[name] for name in STATE)
 
 
 def report(sim: Trace, linux: Trace, *, before: int = 12, after: int = 24) -> str:
-    """Where each quantity differs for the first time, and both traces around the first such ACK."""
+    """The first difference of each quantity, and both traces around the first differing ACK."""
     pairs = list(aligned(sim.acks.to_dicts(), linux.acks.to_dicts()))
     place = next((number for number, pair in enumerate(pairs) if not is_same(pair)), None)
     lines = [f"ACKs: sim {len(sim.acks)}, linux {len(linux.acks)}", *_firsts(pairs)]
@@ -113,7 +113,7 @@ def report(sim: Trace, linux: Trace, *, before: int = 12, after: int = 24) -> st
 
 
 def _firsts(pairs: Sequence[Pair]) -> Iterator[str]:
-    """For each quantity, the first ACK where it differs."""
+    """For each quantity, the first ACK at which it differs."""
     alone = next(((ours or theirs, ours) for ours, theirs in pairs if not (ours and theirs)), None)
     if alone is not None:
         ack, is_ours = alone
@@ -150,7 +150,7 @@ FIELDS = {
 
 
 def _table(pairs: Sequence[Pair], *, marked: int) -> Iterator[str]:
-    """The quantities with the simulator's number left of the kernel's; `*` where they differ."""
+    """The quantities of both sides, the simulator's on the left; `*` marks differences."""
     heads = ["", "acked"]
     for name in FIELDS:
         heads += [name, "linux", ""]
@@ -167,7 +167,7 @@ def _table(pairs: Sequence[Pair], *, marked: int) -> Iterator[str]:
 
 
 def _cells(ours: Ack | None, theirs: Ack | None, key: str) -> list[str]:
-    """One quantity of both, and the mark."""
+    """One quantity of both sides, and the mark."""
     if ours and theirs:
         is_other = _distance(ours[key], theirs[key]) > TIMES_MS.get(key.removesuffix("_ms"), 0)
         return [_text(ours[key]), _text(theirs[key]), "*" if is_other else ""]

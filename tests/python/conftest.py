@@ -1,4 +1,4 @@
-"""What several tests need: small experiments, and the command in a process of its own."""
+"""Fixtures shared by several tests: small experiments, and the command in a process of its own."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import tcplab as lab
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 OWN_CC = EXAMPLES.parent / "docs" / "how-to" / "kernels.md"
-"""The page with a congestion control as a C file."""
+"""The page of the manual with a congestion control as a C file."""
 
-# GNU readline, which pytest loads, puts the size of a terminal into the environment of processes,
-# past `os.environ`. Tables of tests are as wide as a file lets them be.
+# GNU readline, which pytest loads, puts the size of the terminal into the environment of child
+# processes, bypassing `os.environ`. Tables in tests must be as wide as in a file.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
     os.unsetenv(name)
@@ -55,7 +55,9 @@ def tcplab(tmp_path: Path) -> Command:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium, which `scripts/needs browser` installs. Where it cannot, its tests are skipped."""
+    """Chromium, as installed by `scripts/needs browser`. Without it, tests that need it are
+    skipped.
+    """
     names = ("chromium", "chromium-browser", "google-chrome")
     path = next((found for name in names if (found := shutil.which(name))), None)
     if path is None:
@@ -64,14 +66,14 @@ def browser() -> Iterator[Any]:
             pytest.fail(reason)
         pytest.skip(reason)
     with sync_playwright() as started:
-        # Chromium's own walls need rights that a container may not have; the pages are our own.
+        # Chromium's sandbox needs privileges that a container may lack; the pages are our own.
         yield (chromium := started.chromium.launch(executable_path=path, args=["--no-sandbox"]))
         chromium.close()
 
 
 @pytest.fixture(scope="session")
 def kernel() -> lab.Kernel:
-    """The default kernel, which `make test` builds. Where it cannot, tests with it are skipped."""
+    """The default kernel, as built by `make test`. Without it, tests that need it are skipped."""
     for kernel in lab.kernels():
         if kernel.name == lab.DEFAULT_KERNEL and not kernel.is_outdated:
             return kernel
@@ -94,7 +96,7 @@ def manual_cc(folder: Path) -> Path:
 def own_kernel(kernel: lab.Kernel, tmp_path_factory: pytest.TempPathFactory) -> lab.Kernel:
     """A kernel with the manual's congestion control and with Compound.
 
-    It is kept in the cache, where all tests find it: built once for each version of the kernel.
+    It is kept in the cache shared by all tests: built once for each version of the kernel.
     """
     files = [manual_cc(tmp_path_factory.mktemp("cc")), EXAMPLES / "linux" / "tcp_compound.c"]
     built = lab.build_kernel("6.12", congestion_controls=files, name="tests-own", progress=False)

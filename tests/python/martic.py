@@ -1,8 +1,8 @@
-"""The capture of the study `martic-2013`, made again: packets as its figures and tables have them.
+"""Reconstructs the capture of the study `martic-2013`, with the packets of its figures and tables.
 
-Figure 4 has packets and bytes of 22 sessions, figure 6 has one with all times. The rest is filled
-up so that the totals of figure 1, the lengths of figure 3 and the classes of table 1 are those that
-were published.
+Figure 4 has packets and bytes of 22 sessions, figure 6 has one session with all times. The rest is
+made up so that the totals of figure 1, the lengths of figure 3 and the classes of table 1 are those
+published.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from itertools import cycle
 PACKETS, BYTES, BYTES_PER_S = 4453, 2_397_076, 293_421.125
 
 LENGTHS = {40: 2416, 80: 84, 160: 166, 320: 354, 640: 245, 1280: 1188}
-"""Figure 3: packets by the first length of their class, which ends with twice that less one."""
+"""Figure 3: the number of packets in each length class. A class from n ends at 2n - 1."""
 
 CLASSES = {"small": 133, "medium": 38, "large": 6}
 
 SESSIONS = [
-    # Figure 4: the client's port, server, its port, packets to it and back, bytes to it and back.
+    # Figure 4: client port, server, server port, packets to and from the server, bytes to and from
+    # it.
     (48645, "91.222.6.81", 80, 73, 128, 5153, 183767),
     (39045, "193.105.163.216", 443, 68, 134, 12898, 147880),
     (47314, "193.105.163.238", 443, 45, 109, 3645, 129355),
@@ -47,7 +48,7 @@ SESSIONS = [
 ]
 
 TALK = [
-    # Figure 6: time, length, whether it is the server's.
+    # Figure 6: time, length, whether the server sent it.
     (0.321062, 74, 0), (0.327182, 64, 1), (0.327892, 54, 0),
     (0.328834, 632, 0), (0.335182, 728, 1), (0.335237, 54, 0),
     (0.387657, 632, 0), (0.396531, 724, 1), (0.396573, 54, 0),
@@ -67,7 +68,7 @@ HEADERS, FULL = 54, 1514
 
 @dataclass
 class Session:
-    """Lengths of frames that a session has, of the client and of the server."""
+    """The frame lengths of a session, of the client and of the server."""
 
     port: int
     server: str
@@ -76,7 +77,7 @@ class Session:
 
 
 def lengths(packets: int, total: int) -> list[int]:
-    """So many frames with so many bytes: headers alone, full ones, and one between."""
+    """This many frames with this many bytes: headers only, full frames, and one in between."""
     full, rest = divmod(total - HEADERS * packets, FULL - HEADERS)
     small = packets - full - 1
     assert small >= 1, "the first is a SYN"
@@ -88,7 +89,7 @@ def class_of(length: int) -> int:
 
 
 def filled() -> list[Session]:
-    """All sessions but that of figure 6."""
+    """All sessions except that of figure 6."""
     made = [
         Session(port, server, server_port, (lengths(ahead, to), lengths(back, from_)))
         for port, server, server_port, ahead, back, to, from_ in SESSIONS
@@ -107,7 +108,7 @@ def filled() -> list[Session]:
     left[40] -= 2 * len(rest)
     free = [first for first in LENGTHS for _ in range(left[first])]
     assert min(left.values()) >= 0
-    # The least length of each, and what is to be added so that the sum is right.
+    # The least length in each class, and the bytes to add for the right total.
     sizes = [max(first, HEADERS) for first in free]
     more = BYTES - used - 2 * HEADERS * len(rest) - sum(sizes)
     for n, first in enumerate(free):
@@ -115,7 +116,7 @@ def filled() -> list[Session]:
         sizes[n] += grow
         more -= grow
     assert more == 0
-    # Full frames go to the medium sessions, all others to the small ones, in turns.
+    # Full frames go to the medium sessions, all others to the small ones, in turn.
     big = cycle(rest[:medium])
     other = cycle(rest[medium:])
     for number, length in enumerate(sizes):
@@ -127,7 +128,7 @@ def filled() -> list[Session]:
 
 
 def capture() -> bytes:
-    """The file, with times in nanoseconds."""
+    """The capture file, with times in nanoseconds."""
     last = round(BYTES / BYTES_PER_S * 1e9)
     frames: list[tuple[int, int, bytes]] = []
     for number, one in enumerate(filled()):
@@ -143,7 +144,7 @@ def capture() -> bytes:
 
 
 def laid_out(one: Session, begin: int, end: int, number: int) -> Iterator[tuple[int, int, bytes]]:
-    """A session whose packets are evenly in its time: the handshake, then both sides in turns."""
+    """A session with evenly spaced packets: the handshake, then both sides in turn."""
     client, server = (iter(side) for side in one.lengths)
     order = [(next(client), 0), (next(server), 1)]
     both = len(one.lengths[0]) + len(one.lengths[1])
@@ -160,14 +161,14 @@ def laid_out(one: Session, begin: int, end: int, number: int) -> Iterator[tuple[
 def said(
     one: Session, packets: list[tuple[int, int, int]], number: int
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Frames of Ethernet, in their order, each with its time."""
+    """Ethernet frames in order, each with its time."""
     ends = [(CLIENT, one.port), (one.server, one.server_port)]
     next_ = [0, 0]
     has_syn = [False, False]
     for at, length, side in packets:
         me, other = ends[side], ends[1 - side]
         is_syn = not has_syn[side]
-        # Options of a SYN, in words; what is left is a trailer of Ethernet.
+        # SYN options in 32-bit words; the remaining bytes are an Ethernet trailer.
         options = (length - HEADERS) // 4 * 4 if is_syn else 0
         payload = 0 if is_syn else length - HEADERS
         flags = (SYN if is_syn else PUSH if payload else 0) | (ACK if has_syn[1 - side] else 0)

@@ -1,4 +1,4 @@
-"""Results at an address: a place that fsspec knows, of which there is a copy in the cache."""
+"""Results at an address: a place that fsspec knows, with a copy in the cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tcplab._store.remote import Remote
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, as another computer has."""
+    """A separate cache, as another computer would have."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("TCPLAB_CACHE", str(folder))
     return folder
@@ -49,7 +49,7 @@ def test_results_at_an_address_are_those_of_a_folder(
     there = lab.run(small, out=address)
     assert there.digests == here.digests
     shutil.rmtree(cache)
-    # Another computer: nothing but the address is left.
+    # As on another computer: only the address has the results.
     again = lab.run(small, out=address)
     assert not again.computed
     assert lab.stored(address).flows.equals(here.flows)
@@ -62,7 +62,7 @@ def test_results_at_an_address_are_those_of_a_folder(
 
 
 def test_a_group_without_its_list_is_none(small: lab.Experiment, address: str) -> None:
-    """It is what a kill leaves: the list of checksums is sent last."""
+    """A kill leaves a group without its list, because the list of checksums is sent last."""
     lab.run(small, out=address)
     files, top = fsspec.core.url_to_fs(address)
     [listed] = [path for path in files.find(top) if path.endswith("files.sha256")]
@@ -95,7 +95,9 @@ def test_damage_there_is_mended(small: lab.Experiment, address: str) -> None:
 def test_two_computers_lose_and_double_nothing(
     small: lab.Experiment, address: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has what the other stored, and none removes what the other is about to read."""
+    """Each computer has what the other stored, and neither removes groups that the other is about
+    to read.
+    """
     lab.run(small, out=address)
     monkeypatch.setenv("TCPLAB_CACHE", f"{cache}-of-another")
     other = small.changed({"sweep": {"network.chain.queue": ["10 packets", "30 packets"]}})
@@ -164,7 +166,7 @@ def test_a_place_that_fails_is_named(
         with pytest.raises(OSError, match="cannot be used: Access Denied") as found:
             lab.run(small, out=address)
     assert found.value.filename == address
-    # What was computed waits in the copy, and is sent by the next run.
+    # The computed runs stay in the copy, and are sent by the next run.
     assert len(lab.run(small, out=address).computed) < 4
     shutil.rmtree(Remote(address).folder)
     assert not lab.run(small, out=address).computed

@@ -1,5 +1,5 @@
-"""Advice: what was planted is found, what makes no difference is not recommended, and every number
-can be had again.
+"""Advice: a planted optimum is found, a setting without effect is not recommended, and every number
+can be reproduced.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ Plain = dict[str, Any]
 
 
 def lossy(**more: Any) -> Plain:
-    """A bulk transfer by CUBIC over 10 Mbit/s and 40 ms, where one packet of fifty is lost."""
+    """A CUBIC bulk transfer over 10 Mbit/s and 40 ms, with one packet in fifty lost."""
     dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": ["40 ms"], "loss": 0.02}
     flow = {"name": "flow", "from": "left1", "to": "right1"}
     return {"duration": "5 s", "network": {"dumbbell": dumbbell}, "flows": [flow], **more}
 
 
 def asked(plain: Plain, out: Path, **more: Any) -> lab.Advice:
-    """Advice with enough time."""
+    """Advice with an ample time budget."""
     return lab.advise(plain, out=out, backend="sim", budget_s=600, progress=False, **more)
 
 
 @pytest.fixture(scope="module")
 def advised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lab.Advice]:
-    """Advice on that transfer, of few values."""
+    """Advice on the lossy transfer, over few values."""
     out = tmp_path_factory.mktemp("advice")
     change = {"cc": ["cubic", "bbr", "newreno"], "initial_window": [10, 20]}
     return out, asked(lossy(), out, change=change)
 
 
 def test_a_planted_optimum_is_found(advised: tuple[Path, lab.Advice]) -> None:
-    # Mathis et al. 1997: with 2 % of losses, AIMD has about 1.22 / sqrt(0.02) = 9 segments a round
-    # trip of 40 ms, 2.5 Mbit/s. BBR fills the link but for what is lost.
+    # Mathis et al. 1997: with 2 % loss, AIMD has about 1.22 / sqrt(0.02) = 9 segments per round
+    # trip of 40 ms, 2.5 Mbit/s. BBR fills the link except for the lost share.
     _, advice = advised
     assert advice.verdict == "change"
     assert "bbr" in [one.value for one in advice.candidate.settings]
@@ -72,7 +72,7 @@ def test_what_it_costs_is_told(advised: tuple[Path, lab.Advice]) -> None:
 
 
 def test_the_map_has_today_where_nothing_is_lost(advised: tuple[Path, lab.Advice]) -> None:
-    # Without losses CUBIC fills the link with a buffer of one BDP.
+    # Without losses, CUBIC fills a link with a buffer of one BDP.
     _, advice = advised
     best = {
         (one[terrain.RTT], one[terrain.LOSS]): one["best"]
@@ -107,7 +107,7 @@ def test_it_is_repeated_to_the_bit(advised: tuple[Path, lab.Advice], tmp_path: P
 
 
 def test_what_makes_no_difference_is_not_recommended(tmp_path: Path) -> None:
-    # A segment more at the start of 5 s is far below 2 %.
+    # One segment more at the start of 5 s matters far less than 2 %.
     advice = asked(lossy(), tmp_path, change={"initial_window": [9, 11]})
     assert advice.verdict == NOTHING
     assert not advice.candidate.settings
@@ -187,7 +187,7 @@ def test_what_cannot_be_asked_is_refused(
 def test_a_twin_that_does_not_fit_gets_no_advice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Its rate halves on the way, which no twin has.
+    # The rate changes during the capture, which no twin reproduces.
     rate = {"rate": "10 Mbit/s", "delay": "20 ms", "rate_changes": [["1 s", "2 Mbit/s"]]}
     experiment = {
         "duration": "10 s",
@@ -213,7 +213,7 @@ def test_points_of_a_range_are_those_of_halton() -> None:
     over = {"rtt": {"from": "20 ms", "to": "60 ms"}, "loss": {"from": "1 %", "to": "10 %"}}
     drawn = points(over, 3)
     assert [one["rtt"] for one in drawn] == ["40 ms", "30 ms", "50 ms"]
-    # Ten times as much: by the logarithm.
+    # A range over a factor of ten is divided logarithmically.
     shares = [one["loss"] for one in drawn]
     assert shares == pytest.approx([0.01 * 10**part for part in (1 / 3, 2 / 3, 1 / 9)], rel=1e-3)
     assert points({"a": [1, 2], "b": [3, 4]}) == [
@@ -241,7 +241,7 @@ def test_a_gain_is_the_ratio_of_means() -> None:
     assert gain.low is not None
     assert gain.high is not None
     assert gain.low < 1 < gain.high
-    # Of times less is better: half the time is twice as fast, and said as half less.
+    # Less is better for times: half the time is twice as fast, and reported as half less.
     (gain,) = found(rows(other, today, "completion"), [GOALS["completion"]], "sim")
     assert gain.gain == pytest.approx(1)
     assert "mean completion time is 5 in place of 10 s: 50 % less" in words.change(
@@ -257,7 +257,7 @@ def test_over_paths_each_counts_the_same() -> None:
         ]
     )
     (gain,) = found(both, [GOALS["goodput"]], "sim")
-    # Twice as much on one and half as much on the other: nothing, by the geometric mean.
+    # Twice as much on one path and half as much on the other: no gain, by the geometric mean.
     assert gain.gain == pytest.approx(0)
     assert gain.worst == pytest.approx(-0.5)
     assert gain.worst_point == "fast"
@@ -278,8 +278,8 @@ def test_what_asks_for_less_is_advised_where_it_does_as_well() -> None:
 
 
 def test_a_smaller_buffer_than_the_path_holds_is_found(tmp_path: Path) -> None:
-    # 20 Mbit/s and 100 ms hold 250 kB; 64 kB of buffer leave a fraction of the link. A paced sender
-    # is held back by it (see the page of limits).
+    # 20 Mbit/s and 100 ms hold 250 kB; a buffer of 64 kB leaves most of the link unused. Pacing
+    # would limit the sender further (see the page of limits).
     plain = lossy()
     plain["network"]["dumbbell"] |= {"rate": "20 Mbit/s", "rtts": ["100 ms"], "loss": 0}
     plain["flows"][0]["stack"] = {"wmem": "64 kB", "pacing": True}
@@ -296,24 +296,25 @@ def test_stages_that_were_not_run_say_nothing(tmp_path: Path) -> None:
 
 
 def told(out: Path, *words: str) -> list[str]:
-    """What the command says."""
+    """The output of the command."""
     assert main(["advise", *words, "--on", "sim", "--quiet", "--out", str(out)]) == 0
     return list(json.loads((out / "advice.json").read_text())["says"])
 
 
 def test_transfers_that_had_not_ended_are_counted(tmp_path: Path) -> None:
-    # 4 MB take 16 s over 2 Mbit/s: none ends in 3 s, whatever the algorithm.
+    # 4 MB take 16 s at 2 Mbit/s: no transfer ends within 3 s, whatever the algorithm.
     path = ["--rate", "2M", "--duration", "3s", "--traffic", "4MB", "--change", "cc=bbr"]
     (first, *_) = told(tmp_path, *path)
     assert first.startswith("Nothing can be told: no transfer ended within the run")
-    # With 2 % of losses NewReno has about 2.5 Mbit/s and needs 13 s for 4 MB, BBR half of that.
+    # With 2 % loss, NewReno has about 2.5 Mbit/s and needs 13 s for 4 MB, BBR half of that.
     path = ["--rate", "10M", "--loss", "2%", "--duration", "8s", "--traffic", "4MB"]
     said = told(tmp_path / "some", *path, "--cc", "newreno", "--change", "cc=bbr")
     assert "12 of 12 with today's setting, 0 of 12 with the change" in " ".join(said)
 
 
 def test_times_of_microseconds_are_told_apart(tmp_path: Path) -> None:
-    # 20 kB are 14 segments: a window of 40 sends them at once, one of 4 takes two round trips more.
+    # 20 kB are 14 segments: a window of 40 sends them at once, a window of 4 takes two more round
+    # trips.
     path = ["--rate", "10G", "--rtt", "50us", "--traffic", "20kB", "--duration", "1s"]
     (first, *_) = told(tmp_path, *path, "--set", "stack.initial_window=4", "--change",
                        "initial_window=40")  # fmt: skip

@@ -1,4 +1,6 @@
-"""Files that put settings into a running Linux: what they say, and what the kernel says then."""
+"""Files that apply settings to a running Linux: their content, and the state of the kernel
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def put(made: Mapping[str, str], folder: Path) -> Path:
 
 
 def missing(*tools: str) -> str | None:
-    """Why nothing can be tried on this machine."""
+    """The reason why these tests cannot run on this machine, or `None`."""
     if os.geteuid() != 0:
         return "namespaces need root"
     for tool in ("unshare", "nsenter", "ip", "tc", "ss", "sysctl", *tools):
@@ -57,8 +59,8 @@ def _namespaces() -> None:
 
 Run = Callable[..., str]
 
-# A host with a device, two default routes with settings of their own, and one of IPv6. `state` is
-# all that the scripts may touch, without counters.
+# A host with a device, two default routes with their own settings, and one IPv6 route. `state`
+# prints everything that the scripts may change, without counters.
 HOST = r"""
 set -u
 ip link set lo up
@@ -127,7 +129,7 @@ ALL = (
     change("qdisc", "500 packets"),
 )
 
-# As ip-sysctl.rst of the kernel has them; 1.5 MiB are 1.5 x 1024 x 1024 B.
+# Values in the units of the kernel's ip-sysctl.rst; 1.5 MiB are 1.5 x 1024 x 1024 B.
 EXPECTED = {
     "tcp_congestion_control": "reno",
     "tcp_notsent_lowat": "128000",
@@ -163,7 +165,7 @@ def test_settings_arrive_in_the_kernel_and_leave_it_again(host: Run, tmp_path: P
     """)
     old, new = ((tmp_path / name).read_text().splitlines() for name in ("old", "new"))
     assert dict(zip(EXPECTED, new, strict=False)) == EXPECTED
-    # The first two numbers stay, the third is the new one; of `tcp_recovery` the lowest bit goes.
+    # The first two numbers stay, the third is new; the lowest bit of `tcp_recovery` is cleared.
     for place, most in ((-3, 16_000_000), (-2, 1_572_864)):
         assert new[place].split() == [*old[place].split()[:2], str(most)]
     assert int(new[-1]) == int(old[-1]) & ~1
@@ -172,7 +174,7 @@ def test_settings_arrive_in_the_kernel_and_leave_it_again(host: Run, tmp_path: P
         assert " initcwnd 20 " in route
         assert " initrwnd 30 " in route
         assert " quickack 1 " in route
-    # What was there stays.
+    # The attributes of the existing route stay.
     assert first.startswith("default via 198.51.100.2 dev v0 proto static metric 100 mtu 1400 ")
     assert " src 198.51.100.1 metric 200 " in second
     if shown.splitlines()[0] == "50000":
@@ -189,7 +191,7 @@ def test_settings_arrive_in_the_kernel_and_leave_it_again(host: Run, tmp_path: P
         "tc qdisc replace dev v0 root handle 8001: pfifo limit 77",
         "tc qdisc replace dev v0 root handle 8002: bfifo limit 65550",
         "tc qdisc replace dev v0 root handle 7c9a: pfifo limit 77",
-        # Two hardware queues.
+        # A device with two hardware queues.
         "ip link add w0 numtxqueues 2 type veth peer name w1 && ip link set w0 up && "
         "ip route add default dev w0 metric 7 && tc qdisc replace dev w0 root handle 1: mq; DEV=w0",
     ],
@@ -211,7 +213,7 @@ def test_a_queue_that_was_set_by_hand_comes_back(host: Run, tmp_path: Path, prep
     assert all(line.rstrip().endswith("limit 5p") for line in queues)
 
 
-# A tool that fails when its words hold PATTERN for the N-th time.
+# A wrapper that makes a tool fail when its arguments match PATTERN for the N-th time.
 BROKEN = """#!/bin/sh
 case " $* " in
 *PATTERN*)
@@ -265,7 +267,7 @@ def test_a_step_that_fails_takes_everything_back(
 
 def test_a_value_that_the_kernel_refuses_takes_everything_back(host: Run, tmp_path: Path) -> None:
     made = files([change("sack", False), change("ecn", True)], title="refused")
-    # No kernel has this value.
+    # A value that no kernel accepts.
     script = made["sender/apply.sh"].replace(
         "set_sysctl net.ipv4.tcp_ecn 1", "set_sysctl net.ipv4.tcp_ecn 99"
     )
@@ -362,7 +364,7 @@ def test_routes_that_router_advertisements_renew_are_left_alone(host: Run, tmp_p
 
 
 # Routes with several next hops (for IPv6, `ip -o` puts a backslash right behind a word), with a
-# type of service, a locked MTU, a next hop that is on no network, and a route to nowhere.
+# type of service, a locked MTU, an unreachable next hop, and a blackhole.
 WINDING = """
 ip link add w0 type veth peer name w1
 ip link set w0 up
@@ -407,7 +409,7 @@ def test_routes_of_all_kinds_come_back(host: Run, tmp_path: Path, where: str) ->
     assert sorted(line.split()[0] for line in changed) == wanted[where]
 
 
-# A server in the host, a client in another one behind the device; `ss` of the server.
+# A server in the host, and a client in another host behind the device; prints `ss` of the server.
 CONNECTION = """
 unshare -n sleep 60 &
 peer=$!
@@ -463,10 +465,10 @@ def test_a_connection_has_the_settings(host: Run, tmp_path: Path) -> None:
     shown = (tmp_path / "shown").read_text()
     assert re.search(r"\breno\b", shown)
     assert re.search(r"\bcwnd:23\b", shown)
-    # `ss` names options that the connection has.
+    # `ss` lists the options of a connection.
     assert " sack " not in f" {shown} "
     assert " ts " not in f" {shown} "
-    # The send buffer never grows beyond the third number of tcp_wmem.
+    # The send buffer never exceeds the third number of tcp_wmem.
     (buffer,) = re.findall(r"\btb(\d+)", shown)[-1:]
     assert int(buffer) <= 50_000
 
@@ -491,13 +493,13 @@ def test_destinations_get_routes_and_lose_them(host: Run, tmp_path: Path) -> Non
         state | cmp before - && test ! -e "$STATE"
     """)
     lines = shown.splitlines()
-    # All go the way of the default route.
+    # All routes follow the default route.
     assert all(" via 198.51.100.2 dev v0 " in line for line in lines[:3])
     routes = {line.split()[0]: line for line in lines[4:]}
     assert " congctl reno" in routes["203.0.113.0/24"]
     assert " rto_min lock 40ms " in routes["203.0.113.0/24"]
     assert " initcwnd 33" in routes["203.0.113.0/25"]
-    # A narrow route takes over nothing of a wide one, nor of the route that both come from.
+    # A narrow route inherits nothing from a wide one, nor from the route that both derive from.
     assert "congctl" not in routes["203.0.113.0/25"]
     assert "rto_min" not in routes["203.0.113.0/25"]
     assert " initrwnd 9" in routes["203.0.113.7"]
@@ -593,12 +595,12 @@ def test_the_bpf_program_sets_each_connection_by_its_peer(host: Run, tmp_path: P
         pytest.skip(f"this machine has {shown.strip()}")
     default, *lines = shown.splitlines()
     inside = {line.split()[0]: line for line in lines[:5]}
-    # Addresses and ports of both ends, then what `ss` shows of each: options count twice.
+    # Addresses and ports of both ends, then the output of `ss` for each: options appear twice.
     for address in ("203.0.113.1", "::ffff:203.0.113.1"):
         line = inside[address]
         assert len(re.findall(r" reno ", line)) == 2
         assert len(re.findall(r" cwnd:17 ", line)) == 2
-        # Half of 90 kB was asked for, and Linux doubles what is asked for (socket(7)).
+        # The program asked for 45 kB, half of 90 kB; Linux doubles the value (socket(7)).
         assert line.count(",tb90000,") == 2
         assert line.count(",rb60000,") == 2
         assert line.count("/80000000bps") == 2
@@ -607,16 +609,16 @@ def test_the_bpf_program_sets_each_connection_by_its_peer(host: Run, tmp_path: P
     six = inside["2001:db8:1::1"]
     assert len(re.findall(r" reno ", six)) == 2
     assert len(re.findall(r" cwnd:5 ", six)) == 2
-    # 20 segments of at most 1500 - 40 - 20 B, rounded up to what the window counts in, 2^10 B.
+    # 20 segments of at most 1500 - 40 - 20 B, rounded up to the window's unit of 2^10 B.
     windows = [int(window) for window in re.findall(r"snd_wnd:(\d+)", six)]
     assert all(window < 20 * 1440 + 1024 for window in windows)
     assert len(windows) == 2
-    # The timeout is 200 ms and more, unless something else is said.
+    # The default RTO is at least 200 ms.
     assert min(int(rto) for rto in re.findall(r" rto:(\d+)", six)) < 200
-    # RFC 6928: ten segments, unless something else is said.
+    # RFC 6928: ten segments by default.
     assert len(re.findall(rf" {default} .*? cwnd:10 ", inside["127.0.0.1"])) == 2
     assert min(int(rto) for rto in re.findall(r" rto:(\d+)", inside["127.0.0.1"])) >= 200
-    # Other programs, and all of them afterwards, have the kernel's settings.
+    # Other programs, and all programs afterwards, have the kernel's settings.
     others = [line for line in lines[5:] if line.startswith(("outside ", "after "))]
     assert len(others) == 10
     assert all(re.search(rf" {default} .* cwnd:10 ", line) for line in others)
@@ -654,7 +656,7 @@ def test_the_bpf_program_holds_as_many_destinations_as_it_says(
         destination_files(more, title="too many")
 
 
-# By queue of an experiment, what `tc` shows of it: tc-fq_codel(8) and the like.
+# The output of `tc` for each queue of an experiment: tc-fq_codel(8) and the like.
 QUEUES: list[tuple[Any, str]] = [
     (
         {
@@ -750,7 +752,7 @@ QUEUES: list[tuple[Any, str]] = [
         {"kind": "sfq", "limit": "100 packets", "depth": 50, "flows": 64, "quantum": 1600},
         "sfq limit 100p quantum 1600b depth 50 flows 64",
     ),
-    # 50 ms of 10 Mbit/s are 62500 B: the 32000 B that may leave at once, and 24.4 ms more.
+    # 50 ms at 10 Mbit/s are 62500 B: the burst of 32000 B, and another 24.4 ms.
     (
         {"kind": "tbf", "rate": "10 Mbit/s", "burst": "32 kB", "limit": "50 ms"},
         "tbf rate 10Mbit burst 32000b lat 24.4ms",
@@ -771,7 +773,7 @@ QUEUES: list[tuple[Any, str]] = [
     ({"kind": "drophead", "limit": "30 packets"}, "pfifo_head_drop limit 30p"),
 ]
 
-# Process 1 of the kernel of tcplab, whose disk is this machine's, read-only.
+# Process 1 of tcplab's kernel, whose disk is this machine's, read-only.
 INIT = """#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
@@ -799,7 +801,7 @@ halt -f >/dev/null 2>&1
 
 @pytest.fixture
 def guest(kernel: lab.Kernel, tmp_path: Path) -> Run:
-    """Runs lines of shell in the kernel of the `linux` backend, which has all queues."""
+    """Runs lines of shell in the kernel of the backend `linux`, which has all queues."""
     if reason := missing():
         pytest.skip(reason)
 
@@ -835,7 +837,7 @@ def test_every_queue_is_one_that_tc_sets_up_as_it_was_meant(guest: Run) -> None:
     assert len(shown) == len(QUEUES)
     for (value, expected), text in zip(QUEUES, shown, strict=True):
         (line,) = [line for line in text.splitlines() if line.startswith("qdisc ")]
-        # `tc` shows the cell of a size behind it.
+        # `tc` appends the cell size to some sizes.
         words = [word.split("/")[0] for word in line.split()]
         kind, *settings = expected.split()
         assert words[1] == kind, value
@@ -868,7 +870,7 @@ def test_pacing_is_the_queue_fq_and_goes_with_it(guest: Run, tmp_path: Path) -> 
     """)
     queue, *rest = shown.splitlines()
     assert queue.startswith("qdisc fq ")
-    # tc-fq(8): 10000 packets unless something else is said, also where `fq` was before.
+    # tc-fq(8): 10000 packets by default, also where `fq` was set before.
     assert " limit 10000p " in queue
     assert " maxrate 20Mbit " in queue
     assert rest == ["50000", "vegas", "9000000", "same"]
@@ -893,7 +895,7 @@ def test_a_queue_with_settings_comes_back_as_tc_shows_it(guest: Run, tmp_path: P
         sh router/undo.sh >/mnt/said || cat /mnt/said
         tc qdisc show dev v0 | diff /mnt/before - && echo same
     """
-    # At last a default queue that is older than the default of today.
+    # A default queue that is older than today's default.
     older = """
         tc qdisc del dev v0 root
         ip link set v0 txqueuelen 1000
@@ -925,7 +927,7 @@ def test_parameters_of_a_congestion_control_come_and_go(guest: Run, tmp_path: Pa
         sh "$OLDPWD/sender/undo.sh" >/mnt/said || cat /mnt/said
         echo $(cat beta hystart)
     """)
-    # tcp_cubic.c: 717 / 1024 and HyStart, unless something else is said.
+    # tcp_cubic.c: 717 / 1024 and HyStart by default.
     assert shown.splitlines() == ["717 1", "819 0", "717 1"]
 
 
@@ -1010,7 +1012,7 @@ def test_mistakes_in_prefixes_have_their_place(prefix: str, said: str) -> None:
 
 
 def examples() -> dict[str, Any]:
-    """A value of each key of a stack, other than its default."""
+    """A non-default value of each key of a stack."""
     told = {
         "profile": "rfc", "flavour": "linux", "cc": "reno", "recovery": "reno", "abc": 2,
         "delayed_ack": "40 ms", "ack_every": 1, "quick_ack": 16, "ecn": "accurate",
@@ -1037,7 +1039,7 @@ def test_every_setting_of_an_experiment_has_its_line_or_its_reason(
     made = files([change(key, value, side)], title="each")
     readme = made[f"{side}/README.md"]
     assert f"`{key}`" in readme
-    # Scripts are there where the page says so, and nowhere else.
+    # Scripts exist exactly where the page mentions them.
     assert (f"{side}/apply.sh" in made) == ("## What `apply.sh` changes" in readme)
     assert readme.count("\n## ") >= 1
     target = Destination("192.0.2.0/24", "there", (change(key, value, side),))
@@ -1080,8 +1082,8 @@ def test_what_lasts_is_what_sysctl_can_hold() -> None:
         change("so_rcvbuf", "64 kB"),
     ]
     made = files(changes, title="lasting")
-    # tcp(7): three numbers, none of which is more than the last one; a minus lets systemd-sysctl go
-    # on where the kernel has no such file (sysctl.d(5)).
+    # tcp(7): three numbers in ascending order; a minus lets systemd-sysctl continue if the kernel
+    # lacks the file (sysctl.d(5)).
     lines = made["sender/sysctl.d/90-tcplab.conf"].splitlines()[1:]
     assert lines == [
         "net.ipv4.tcp_congestion_control = reno",

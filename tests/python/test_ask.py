@@ -1,4 +1,4 @@
-"""Asking quickly: values on the command line, experiments from flags, results once more."""
+"""Quick questions: values on the command line, experiments from flags, results shown again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ids(experiment: lab.Experiment) -> list[str]:
 
 
 def flows(done: subprocess.CompletedProcess[str]) -> pl.DataFrame:
-    """The flows of results in JSON."""
+    """The flows of results printed as JSON."""
     assert done.returncode == 0, done.stderr
     return pl.DataFrame(json.loads(done.stdout)["flows"], infer_schema_length=None)
 
@@ -73,7 +73,7 @@ def test_values_are_given_by_path(two: Path, tcplab: Command) -> None:
     longer = lab.load(two).changed({"duration": "3s", "flows[1].cc": "vegas"})
     shown = flows(tcplab(*words, "--duration", "3s", "--set", "flows[1].cc=vegas"))
     assert shown["run"].unique().to_list() == ids(longer)
-    # The last one counts.
+    # Of several values for a key, the last counts.
     last = flows(tcplab(*words, "--set", "flows.*.cc=bbr", "--set", "flows[0].cc=vegas"))
     assert last["cc"].to_list() == ["vegas", "bbr"]
 
@@ -85,7 +85,7 @@ def test_changed_experiments_are_those_that_say_so(two: Path) -> None:
     )
     two.write_text(text)
     assert ids(changed) == ids(lab.load(two))
-    # One that comes from no file, and a table.
+    # An experiment that comes from no file, with a table as value.
     plain = lab.Experiment(**tomllib.loads(TWO))
     queue = {"kind": "codel", "limit": "100 packets"}
     assert '"kind":"codel"' in plain.changed({"network.chain.queue": queue}).plans()[0].to_json()
@@ -175,7 +175,7 @@ def test_json_has_the_numbers_of_the_frames_and_its_schema(
             {key: value for key, value in row.items() if key != "wall_s"} for row in printed[name]
         ]
         assert rows == frame.to_dicts()
-    # What is documented is what there is.
+    # The documented columns are those that exist.
     described = json_output.schema()["properties"]
     for name, frame in {"runs": results.runs, "flows": results.flows}.items():
         known = described[name]["items"]["properties"]
@@ -242,7 +242,7 @@ def test_results_are_shown_again(small: lab.Experiment, tcplab: Command, tmp_pat
     assert done.returncode == 0
     assert (tmp_path / "again.pdf").read_bytes().startswith(b"%PDF")
     (tmp_path / "out").chmod(0o755)
-    # Without the list, all that are there are shown.
+    # Without the list of runs, all stored runs are shown.
     (tmp_path / "out" / "runs.json").unlink()
     assert tcplab("show", "out").stdout == first.stdout
 
@@ -251,7 +251,7 @@ def test_what_is_missing_of_an_interrupted_sweep_is_said(
     small: lab.Experiment, tmp_path: Path
 ) -> None:
     lab.run(small.replace(sweep={"network.chain.queue": ["10 packets"]}), out=tmp_path)
-    # What asked for more, and was killed before any of it was there.
+    # The list of an experiment with more runs, killed before any of those was stored.
     listed = (tmp_path / "runs.json").read_text()
     others = [
         json.dumps({**run, "run": f"{place:016x}"})
@@ -319,7 +319,7 @@ def test_files_of_others_are_left_alone(two: Path, tmp_path: Path) -> None:
     (own.parent / "runs.json").write_text("[]")
     lab.run(two, out=own.parent)
     assert (own.parent / "runs.json").read_text() == "[]"
-    # What was written there and changed since is somebody's.
+    # A file that was changed since it was written belongs to the user.
     lab.run(two, out=tmp_path / "again")
     (tmp_path / "again" / "experiment.toml").write_text("# notes\n")
     lab.run(lab.load(two).changed({"seed": 2}), out=tmp_path / "again")
@@ -331,7 +331,7 @@ def test_experiments_are_written_as_toml_and_read_back(file: Path, tmp_path: Pat
     plain = lab.load(file).to_dict()
     text = toml_writer.written(plain)
     assert tomllib.loads(text) == plain
-    # The order of what varies is that of the runs.
+    # The order of the swept keys is that of the runs.
     read = tomllib.loads(text)
     for key in ("sweep", "variants"):
         assert list(read.get(key, {})) == list(plain.get(key, {}))
@@ -353,7 +353,7 @@ def test_try_runs_a_path_from_flags(tcplab: Command, tmp_path: Path) -> None:
     done = tcplab("try", *words, "--save", "mine.toml")
     read = json.loads(done.stdout)
     assert [run["flows.flow.cc"] for run in read["runs"]] == ["cubic", "bbr"]
-    # 49 objects of the page, and none is left.
+    # All 49 objects of the page.
     assert [flow["completed_transfers"] for flow in read["flows"]] == [49, 49]
     assert (tmp_path / "results" / "try" / "chart.svg").is_file()
     saved = (tmp_path / "mine.toml").read_text()
@@ -361,7 +361,7 @@ def test_try_runs_a_path_from_flags(tcplab: Command, tmp_path: Path) -> None:
     assert 'rate = "20M"' in saved
     assert max(map(len, saved.splitlines()[3:])) <= 100
     assert ids(lab.load(tmp_path / "mine.toml")) == [run["run"] for run in read["runs"]]
-    # Its own files are written anew; what somebody wrote by hand is not.
+    # Files written by the command are replaced; files written by hand are not.
     assert tcplab("try", "--quiet", "--no-chart", "--save", "mine.toml").returncode == 0
     (tmp_path / "mine.toml").write_text("# by hand\n")
     done = tcplab("try", "--save", "mine.toml")
@@ -387,7 +387,7 @@ def test_try_makes_a_sweep_of_several_values(tcplab: Command) -> None:
     assert [run["rtt"] for run in read["runs"]] == ["10ms", "10ms", "40ms", "40ms"]
     assert read["runs"][1]["network.dumbbell.queue"] == "fq"
     assert {flow["flow"] for flow in read["flows"]} == {"flow/1", "flow/2", "other"}
-    # Serialised on three links each way, the RTT of the path is a little more.
+    # With serialisation on three links each way, the RTT slightly exceeds that of the path.
     rtts = (
         pl.DataFrame(read["flows"])
         .group_by("run", maintain_order=True)
@@ -465,7 +465,7 @@ def test_charts_are_of_any_kind_or_none(kind: str, two: Path, tcplab: Command) -
     assert content[:4] == {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}.get(kind, content[:4])
     assert not (two.parent / "results" / "two" / "chart.svg").exists()
     if kind == "svg":
-        # Drawn by a process of its own or by this one, it is the same.
+        # The image is the same from a separate process and from this one.
         assert lab.plot.drawn(lab.plot.overview(lab.run(two)), ".svg") == content
     tcplab("run", two, "--no-chart", "--out", "none")
     assert not list((two.parent / "none").glob("*.svg"))

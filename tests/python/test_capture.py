@@ -1,4 +1,4 @@
-"""Captures: what is told of them, beside what tshark and the kernel say of the same packets."""
+"""Captures: our analysis compared with tshark and the kernel on the same packets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SMALL = HEADER + b"".join(
 
 @pytest.fixture
 def small_file(tmp_path: Path) -> Path:
-    """A connection of six packets, one of them sent again."""
+    """A connection of six packets, one of them a retransmission."""
     path = tmp_path / "small.pcap"
     path.write_bytes(SMALL)
     return path
@@ -125,11 +125,11 @@ def test_a_truncated_file_gives_what_it_has(tcplab: Command, tmp_path: Path) -> 
 
 
 COUNTERS = "cat /proc/net/netstat /proc/net/snmp"
-"""What the kernel counted, printed by a program in the sending host."""
+"""The kernel's counters, printed by a program in the sending host."""
 
 
 def lossy(loss: object, back_loss: object = None, **flow: Any) -> lab.Experiment:
-    """Transfers over a path that loses packets, captured at the sender."""
+    """Transfers over a lossy path, captured at the sender."""
     settings = {"cc": "cubic", "traffic": lab.BulkTraffic(size="2 MB")} | flow
     return lab.Experiment(
         name="lossy",
@@ -165,7 +165,7 @@ def lossy(loss: object, back_loss: object = None, **flow: Any) -> lab.Experiment
 @pytest.mark.parametrize("cc", ["cubic", "bbr"])
 def test_at_both_ends_an_ack_is_heard_where_it_arrives(cc: str, tmp_path: Path) -> None:
     """Round trips and reasons to wait are those of the capture at the sender, although ACKs are
-    seen at the receiver before; what is lost on the way back is not heard.
+    seen at the receiver first; ACKs lost on the way back do not count.
     """
     far = {"rate": "10 Mbit/s", "delay": "30 ms", "queue": "60 packets", "loss": 0.003}
     links: list[Any] = [
@@ -188,8 +188,8 @@ def test_at_both_ends_an_ack_is_heard_where_it_arrives(cc: str, tmp_path: Path) 
         if name.startswith("client_rtt") or name == "server_duplicate_acks":
             assert both[name] == sender[name], name
         if name.startswith("time_"):
-            # Either file ends with the last packet that it has: at the other end that may be 35 ms
-            # later, of some five seconds.
+            # Either file ends with its last packet: at the other end that may be 35 ms later, of
+            # about five seconds.
             assert both[name] == pytest.approx(sender[name], abs=0.75), name
 
 
@@ -255,7 +255,7 @@ def test_conversations_are_those_of_tshark(tmp_path: Path) -> None:
 
 
 def conversations(path: Path) -> list[tuple[Any, ...]]:
-    """Both ends, and packets and bytes of both directions, of each conversation, by tshark."""
+    """Both ends, and packets and bytes of both directions, of each conversation, from tshark."""
     command = ["tshark", "-r", str(path), "-q", "-z", "conv,tcp"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     row = re.compile(
@@ -270,10 +270,10 @@ def conversations(path: Path) -> list[tuple[Any, ...]]:
 
 
 def told(path: Path) -> list[tuple[Any, ...]]:
-    """The same as `capture flows` has it."""
+    """The same from `capture flows`."""
 
     def size(value: int) -> str:
-        # As tshark prints it: whole kB or MB of 1000 (since 4.0), as soon as there are ten of them.
+        # The format of tshark since 4.0: whole kB or MB of 1000, from ten of them on.
         for unit, factor in [("MB", 1_000_000), ("kB", 1000)]:
             if value >= 10 * factor:
                 return f"{value // factor} {unit}"
@@ -344,7 +344,7 @@ def test_the_page_about_a_capture_draws_each_connection(
     assert "1 (50.0\u00a0%) was sent again, 1 by the retransmission timer" in page.inner_text(
         "#answer"
     )
-    # The segment, and the segment again.
+    # The segment and its retransmission.
     assert page.locator("#segments svg .plane_0_marks > line").count() == 2
     assert "timeout" in page.inner_text("#time .keys")
     assert wrong == []

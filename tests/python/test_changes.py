@@ -1,4 +1,4 @@
-"""Settings that change while a run goes on, and runs that go on from one state."""
+"""Settings that change during a run, and runs that continue from a common state."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def test_a_class_is_copied_with_all_that_it_knows() -> None:
 
 
 class NoCopy(Reno):
-    """Cannot be copied."""
+    """A congestion control that cannot be copied."""
 
     def __deepcopy__(self, memo: object) -> NoCopy:
-        """Says so."""
+        """Raises an error."""
         raise RuntimeError("there is only one of me")
 
 

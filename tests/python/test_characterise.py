@@ -1,4 +1,4 @@
-"""What the traffic of captures and logs is, and models of it."""
+"""Characteristics of the traffic of captures and logs, and models of it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def normal(places: np.ndarray) -> np.ndarray:
 
 
 QUANTILES = {
-    # Of each family: quantiles by the inverse of its distribution function, and its parameters.
+    # For each family: quantiles by the inverse of its distribution function, and its parameters.
     "exponential": (-7 * np.log1p(-PLACES), {"mean": 7.0}),
     "lognormal": (np.exp(2 + 1.5 * normal(PLACES)), {"median": float(np.exp(2)), "sigma": 1.5}),
     "weibull": (3 * (-np.log1p(-PLACES)) ** (1 / 0.6), {"shape": 0.6, "scale": 3.0}),
-    # Cut off at 1000 times the least.
+    # Truncated at 1000 times the least value.
     "pareto": (4 * (1 - PLACES * (1 - 1000**-1.3)) ** (-1 / 1.3), {"shape": 1.3}),
     "constant": (np.full(4000, 5.0), {"value": 5.0}),
 }
@@ -57,7 +57,7 @@ def test_a_family_is_found_with_its_parameters(family: str) -> None:
 
 
 def test_no_family_fits_two_sizes() -> None:
-    # Half are 1, half are 100: at 1 a continuous distribution is half too low or too high.
+    # Half are 1, half are 100: at 1, a continuous distribution is off by half in either direction.
     values = np.repeat([1.0, 100.0], 500)
     every = fitted.fits(values)
     assert fitted.chosen(every, values) is None
@@ -69,16 +69,16 @@ def test_an_empirical_distribution_keeps_mean_and_shape() -> None:
     few = fitted.empirical(values)
     assert len(few) == fitted.TERMS
     assert few.mean() == pytest.approx(values.mean())
-    # Each stands for 1/200 of the values.
+    # Each value stands for 1/200 of all values.
     assert fitted.ks_between(few, values) <= 1 / 200
 
 
 def test_distances_are_those_of_arithmetic() -> None:
-    # Distribution functions 0, 1/2, 1 and 0, 1/4, 1: apart by 1/4.
+    # Distribution functions 0, 1/2, 1 and 0, 1/4, 1 differ by 1/4.
     assert fitted.ks_between(np.array([1.0, 2.0]), np.array([1.0, 2.0, 2.0, 2.0])) == 0.25
-    # Uniform from 0 to 1, of one value: 1/2 from both sides.
+    # A single value in a uniform distribution from 0 to 1: 1/2 on both sides.
     assert fitted.ks(np.array([0.5]), lambda x: x) == 0.5
-    # With a zero: the zero itself is half of the values, the other the rest.
+    # With a zero: the zero is half of the values, the other value the rest.
     assert fitted.ks(np.array([0.5]), lambda x: x, zeros=1) == 0.5
 
 
@@ -87,7 +87,7 @@ def test_poisson_is_told_from_clockwork_and_from_bursts() -> None:
     gaps = random.exponential(2.0, 2000)
     assert fitted.is_poisson(gaps)
     assert not fitted.is_poisson(np.full(2000, 2.0))
-    # Exponential, and each as long as the one before.
+    # Exponential gaps, each repeated once.
     assert not fitted.is_poisson(np.repeat(gaps[:1000], 2))
     assert fitted.is_poisson_by_counts(random.poisson(3.0, 2000).astype(float))
     assert not fitted.is_poisson_by_counts(np.full(2000, 3.0))
@@ -216,7 +216,8 @@ ZEEK_JSON = "\n".join(
     for client, client_port, server, server_port, start, duration, ahead, back in SESSIONS
 )  # fmt: skip
 
-# Packets have 52 bytes of headers, SYNs 60: ten packets there and 16 back, five and five.
+# Packets have 52 bytes of headers, SYNs 60: ten packets in one direction and 16 in the other, then
+# five and five.
 NFDUMP = """ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt,opkt,obyt,in,out
 2023-11-14 22:13:20.000,2023-11-14 22:13:21.500,1.500,10.0.0.2,10.0.0.1,80,40000,TCP,...AP.SF,0,0,16,20840,0,0,0,0
 2023-11-14 22:13:20.000,2023-11-14 22:13:20.400,0.400,10.0.0.1,10.0.0.2,40000,80,TCP,...AP.S.,0,0,6,720,0,0,0,0
@@ -267,7 +268,7 @@ def test_logs_say_the_same(text: str, is_packed: bool, tmp_path: Path) -> None:
     told = lab.capture.characterise(path)
     columns = ["client", "client_port", "server", "server_port", "start_s", "duration_s"]
     rows = told.sessions.select(*columns, "client_bytes", "server_bytes").rows()
-    # Times of 2023 have seven digits behind the point.
+    # Times of 2023 have seven decimals.
     assert [row[:4] + row[6:] for row in rows] == [row[:4] + row[6:] for row in SESSIONS]
     for row, truth in zip(rows, SESSIONS, strict=True):
         assert row[4:6] == pytest.approx(truth[4:6], rel=0, abs=1e-6)
@@ -300,9 +301,9 @@ def test_requests_of_a_browser_are_turns(tmp_path: Path) -> None:
     assert told.sessions["client_bytes"].to_list() == [600, 300]
     assert told.sessions["server_bytes"].to_list() == [15_000, 1000]
     assert told.sessions["rtt_ms"].to_list() == [30, 30]
-    # The first answer was there 90 ms after 10:00:00; the next question came 200 ms later.
+    # The first answer arrived 90 ms after 10:00:00; the next request came 200 ms later.
     assert told.turns["think_ms"].to_list() == pytest.approx([None, 200, None])
-    # Without a round trip to the server, and without knowing of one.
+    # There is no known round trip to the server.
     assert told.turns["wait_ms"].to_list() == [50, 50, 50]
     assert told.turns["server_ms"].to_list() == pytest.approx([20, 20, 20])
 
@@ -311,7 +312,7 @@ def test_requests_of_a_browser_are_turns(tmp_path: Path) -> None:
 
 
 def bench() -> Any:
-    """What measures the mixes."""
+    """The benchmark that measures the mixes."""
     where = importlib.util.spec_from_file_location(
         "bench_characterise", ROOT / "benches" / "characterise.py"
     )
@@ -363,7 +364,7 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = lab.run(experiment)
     path = tmp_path_factory.mktemp("talk") / "talk.pcapng"
     path.write_bytes(results.files(results.plans[0].id)["capture.pcapng"])
-    # What the simulator says of the transfers is the truth.
+    # The simulator's table of transfers is the truth.
     results.transfers.select("flow", "bytes").write_csv(path.with_name("truth.csv"))
     return path
 
@@ -397,7 +398,7 @@ def test_a_session_of_two_captures_counts_once(talk: Path) -> None:
 
 
 def test_classes_are_found_from_the_data(tmp_path: Path) -> None:
-    # Three heaps of sizes, each within 10 % of 1 kB, 30 kB and 1 MB.
+    # Three clusters of sizes, each within 10 % of 1 kB, 30 kB and 1 MB.
     rows = [
         {
             "ts": 1.7e9 + n, "id.orig_h": "10.0.0.1", "id.orig_p": 10_000 + n, "proto": "tcp",
@@ -413,7 +414,7 @@ def test_classes_are_found_from_the_data(tmp_path: Path) -> None:
     assert classes["sessions"].to_list() == [30, 30, 30]
     fixed = lab.capture.characterise(path).classes
     assert fixed.filter(pl.col("sessions") > 0)["class"].to_list() == ["small", "medium", "1-10 MB"]
-    # One a second, each of its own: no Poisson process.
+    # Constant gaps of one second are not a Poisson process.
     assert lab.capture.characterise(path).totals["arrivals"][0] == "neither"
 
 

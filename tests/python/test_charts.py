@@ -1,4 +1,4 @@
-"""What charts draw is what the tables have, computed here once more from these."""
+"""Charts draw what the tables have, computed here independently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rows = list[dict[str, Any]]
 
 
 def layers(chart: Any) -> list[tuple[str, Rows]]:
-    """The kind of mark of each layer of a chart, and its data."""
+    """For each layer of a chart, the kind of mark and the data."""
     spec = chart.to_dict()
     found: list[tuple[str, Rows]] = []
 
@@ -107,7 +107,7 @@ def test_rates_add_up_to_what_was_acknowledged(pair: lab.Results) -> None:
     for flow, label in (("one", "one (cubic)"), ("two", "two (bbr)")):
         own = [row for row in lines if row["label"] == label]
         width = own[1]["time_s"] - own[0]["time_s"]
-        # Samples stand at every 0.1 s, and two of them make one rate.
+        # Samples are 0.1 s apart, and two of them make one rate.
         assert width == pytest.approx(0.2)
         bytes_ = sum(row["rate_mbit_s"] * width for row in own) * 1e6 / 8
         assert bytes_ == pytest.approx(acked[flow])
@@ -120,14 +120,14 @@ def test_queues_are_bytes_over_the_rate_of_the_link(pair: lab.Results) -> None:
     (lines,) = of_mark(chart, "line")
     (bands,) = of_mark(chart, "area")
     link = pair.links.filter(pl.col("link") == "left>right")
-    # 20 Mbit/s are 2.5 bytes in a microsecond, 2500 in a millisecond.
+    # 20 Mbit/s are 2.5 bytes per microsecond, 2500 per millisecond.
     assert [row["queue_ms"] for row in lines] == pytest.approx(
         (link["queue_mean_bytes"] / 2500).to_list()
     )
     assert [row["high"] for row in bands] == pytest.approx(
         (link["queue_max_bytes"] / 2500).to_list()
     )
-    # A BDP of 30 ms at 20 Mbit/s is 75 kB: 50 packets of 1500 bytes, and so 30 ms.
+    # A BDP of 30 ms at 20 Mbit/s is 75 kB: 50 packets of 1500 bytes, or 30 ms.
     full = next(rows for rows in of_mark(chart, "rule") if "about" in rows[0])
     bdp_packets = pair.links["queue_max_packets"].max()
     assert full[0]["value"] == pytest.approx(bdp_packets * 1500 / 2500)
@@ -164,7 +164,7 @@ def test_without_drops_the_chart_says_so() -> None:
 
 
 def with_packets(**settings: Any) -> lab.Results:
-    """A transfer that loses its 30th packet of data, with all packets written down."""
+    """A transfer that loses its 30th packet of data, with all packets recorded."""
     loss = lab.ListedLoss(packets=[32])
     chain = lab.Chain(rate="10 Mbit/s", delay="10 ms", queue="100 packets", loss=loss)
     flow = lab.Flow(from_="client", to="server", traffic={"kind": "bulk", "size": "150 kB"})
@@ -192,7 +192,7 @@ def test_sequence_numbers_tell_what_was_sent_again() -> None:
     (lost,) = [row for row in points if row["kind"] == "dropped"]
     sent_again = [row for row in points if row["kind"] == "sent again"]
     assert sent_again[0]["first"] == lost["first"]
-    # All that arrives until it has come is behind a gap.
+    # Everything that arrives before the retransmission is behind a gap.
     early = [row for row in points if row["kind"] == "arrived out of order (SACK)"]
     assert early
     assert min(row["first"] for row in early) == lost["last"]
@@ -251,7 +251,7 @@ def test_internals_are_the_columns_of_the_congestion_controls(pair: lab.Results)
 
 
 class Ten:
-    """Ten segments at a time, and nothing to tell."""
+    """A window of ten segments, without further state."""
 
     def __init__(self, init: lab.cc.Init) -> None:
         pass
@@ -333,7 +333,7 @@ def test_a_ranking_has_the_best_first(sweep: lab.Results) -> None:
     chart = lab.plot.ranking(sweep, "rtt_mean_ms")
     for rows in of_mark(chart, "point"):
         values = [row["value"] for row in rows]
-        # Of delay, less is better.
+        # For delay, less is better.
         assert values == sorted(values)
     best = lab.plot.ranking(sweep, "goodput_mbit_s")
     for rows in of_mark(best, "point"):
@@ -385,7 +385,7 @@ def test_boxes_have_quartiles_and_both_ends(sweep: lab.Results) -> None:
     wanted = set()
     for _, own in rows.group_by(keys):
         a, b, c, d = sorted(own["goodput_mbit_s"])
-        # Of four values, the quartiles are at the ranks 0.75, 1.5 and 2.25 from 0 on.
+        # For four values, the quartiles are at the ranks 0.75, 1.5 and 2.25, counted from 0.
         wanted.add((a, a + 0.75 * (b - a), (b + c) / 2, c + 0.25 * (d - c), d))
     assert [*map(sorted, sorted(drawn))] == [pytest.approx(sorted(one)) for one in sorted(wanted)]
 
@@ -409,13 +409,13 @@ def test_a_heat_map_has_a_cell_for_each_pair_of_values(sweep: lab.Results) -> No
 def test_ellipses_are_one_standard_deviation_in_every_direction() -> None:
     from tcplab._statistics.estimates import ellipse  # noqa: PLC0415
 
-    # Variances 8/3 and 2/3, no covariance: half-axes of their roots around (1, 2).
+    # Variances 8/3 and 2/3, no covariance: the half-axes around (1, 2) are their roots.
     xs, ys = pl.Series([3.0, -1.0, 1.0, 1.0]), pl.Series([2.0, 2.0, 3.0, 1.0])
     outline = ellipse(xs, ys)
     for x, y in outline:
         assert (x - 1) ** 2 / (8 / 3) + (y - 2) ** 2 / (2 / 3) == pytest.approx(1)
     assert max(x for x, _ in outline) == pytest.approx(1 + math.sqrt(8 / 3))
-    # On a line, the ellipse is that line.
+    # Points on a line have that line as their ellipse.
     flat = ellipse(pl.Series([0.0, 1.0, 2.0]), pl.Series([0.0, 2.0, 4.0]))
     assert all(y == pytest.approx(2 * x, abs=1e-6) for x, y in flat)
     assert ellipse(pl.Series([0.0, 1.0]), pl.Series([0.0, 2.0])) == []
@@ -452,7 +452,7 @@ def test_shares_are_of_what_two_flows_have_together(tmp_path: Path) -> None:
             shares.setdefault((two, one), []).append(100 * second / (first + second))
     assert drawn == pytest.approx({key: sum(own) / len(own) for key, own in shares.items()})
     assert drawn["cubic", "vegas"] + drawn["vegas", "cubic"] == pytest.approx(100)
-    # This is what was asked for.
+    # `answer` chooses this chart.
     assert of_mark(lab.plot.answer(results), "rect")[0] == cells
 
 
@@ -506,7 +506,7 @@ def test_without_records_each_chart_says_what_to_record() -> None:
             chart(results)
     with pytest.raises(ValueError, match=r"see `record\.samples`"):
         lab.plot.cdf(results, "srtt_ms")
-    # Delay is then the RTT.
+    # Without links, the delay is the RTT.
     x = lab.plot.tradeoff(results).to_dict()["concat"][0]["layer"][0]["encoding"]["x"]
     assert x["title"] == "Mean RTT (ms)"
 
@@ -519,7 +519,7 @@ def test_fifty_flows_are_drawn_by_kind() -> None:
     pale, bold = of_mark(chart, "line")
     kinds = results.flows.filter(pl.col("flow").is_in(results.samples["flow"].to_list()))
     count = dict(kinds.group_by("cc").len().iter_rows())
-    # Some of them find no room for their first packets.
+    # Some of these flows find no room for their first packets.
     assert 30 < sum(count.values()) == len({row["flow"] for row in pale})
     assert sorted((row["flow"], row["cwnd_segments"]) for row in pale) == sorted(
         results.samples.select("flow", "cwnd_segments").rows()
@@ -537,7 +537,7 @@ def test_labels_beside_lines_are_apart_and_in_order() -> None:
     gaps = [below - above for above, below in pairwise(places.values())]
     assert min(gaps) >= LINE - 1e-9
     assert max(places.values()) <= 200
-    # Three that are too close stand around the mean of where they belong.
+    # Three labels that are too close stand around the mean of their targets.
     assert places["b"] - (200 - max(places.values())) <= wanted["b"]
 
 
@@ -562,7 +562,7 @@ def test_names_of_any_script_are_drawn(tmp_path: Path) -> None:
     drawn = (tmp_path / "chart.svg").read_text(encoding="utf-8")
     for name in ("比較", *names):
         assert name in drawn
-    # A font of every script is looked for.
+    # Fonts for every script are listed.
     assert "Noto Sans CJK" in drawn
     assert "Noto Sans Arabic" in drawn
     lab.plot.save(lab.plot.cwnd(results), tmp_path / "chart.png")

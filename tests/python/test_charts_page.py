@@ -1,4 +1,4 @@
-"""Charts in a browser: saved pages, and what notebooks show, need no network."""
+"""Charts in a browser: saved pages and notebook cells need no network."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def results() -> lab.Results:
 
 
 class Shown:
-    """A page without a network, and what it said and asked for."""
+    """A page without a network, with its messages and requests."""
 
     def __init__(self, browser: Any, path: Path) -> None:
-        """Opens it."""
+        """Opens the file."""
         context = browser.new_context(viewport={"width": 1100, "height": 900})
         context.set_offline(True)
         self.said: list[str] = []
@@ -40,7 +40,7 @@ class Shown:
         self.page.goto(path.as_uri())
 
     def close(self) -> None:
-        """Nothing was said, and nothing asked for but the file."""
+        """Checks that there were no messages, and no request except for the file."""
         self.page.context.close()
         assert self.said == []
         assert [url[:5] for url in self.asked] == ["file:"]
@@ -69,7 +69,7 @@ def notebook(bundle: Any) -> str:
 
 
 def ends_of_time(page: Any) -> list[list[float]]:
-    """From where to where the time of each panel is shown: its labels."""
+    """The range of time that each panel shows, from its labels."""
     found = page.evaluate(
         """() => [...document.querySelectorAll('svg .role-axis')]
         .filter(axis => axis.textContent.includes('time (s)'))
@@ -95,7 +95,7 @@ def test_panels_zoom_together_in_a_page(show: Any, results: lab.Results) -> None
         if after != before:
             break
         page.wait_for_timeout(50)
-    # Vega draws both in one go, and both show the same part.
+    # Vega draws both panels together, and both show the same range.
     assert after[0] == after[1]
     assert after[0][1] - after[0][0] < 4
 
@@ -129,7 +129,7 @@ def test_notebooks_show_results_as_a_table_and_a_chart(show: Any, results: lab.R
     page = show(notebook(bundle)).page
     rows = page.locator("table tbody tr")
     assert rows.count() == 2
-    # A name is text, whatever is in it.
+    # A name is shown as text, whatever it contains.
     assert "<img src=x onerror=alert(1)>" in rows.nth(1).inner_text()
     assert page.evaluate("() => document.images[0].naturalWidth") > 300
     rate = results.flows["goodput_mbit_s"][0]

@@ -57,7 +57,7 @@ class Running:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Running]:
-    """Two workers without a nanny that would begin them anew."""
+    """Two workers without a nanny, which would restart them."""
     folder = tmp_path / "cluster"
     folder.mkdir()
     running = Running(folder)
@@ -82,7 +82,7 @@ def client(cluster: Running) -> Iterator[distributed.Client]:
 
 
 def many(duration: str, repeat: int) -> lab.Experiment:
-    """Runs that differ by their seed, two of them with the same sweep."""
+    """Runs that differ in their seed, two with each swept value."""
     return lab.Experiment(
         name="many",
         duration=duration,
@@ -94,7 +94,7 @@ def many(duration: str, repeat: int) -> lab.Experiment:
 
 
 def assert_same(one: lab.Results, other: lab.Results) -> None:
-    """All but the elapsed time."""
+    """Compares everything except the elapsed time."""
     assert one.digests == other.digests
     assert_frame_equal(one.runs.drop("wall_s"), other.runs.drop("wall_s"))
     assert_frame_equal(one.flows, other.flows)
@@ -102,7 +102,7 @@ def assert_same(one: lab.Results, other: lab.Results) -> None:
 
 
 def stored_runs(folder: Path) -> list[str]:
-    """The runs of all groups, those that are there twice twice."""
+    """The runs of all groups. Duplicates appear twice."""
     files = folder.glob("group-*/plans.parquet")
     return [run for file in files for run in pl.read_parquet(file)["run"]]
 
@@ -146,7 +146,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(
 
 
 def test_ctrl_c_ends_what_workers_do(cluster: Running, tmp_path: Path) -> None:
-    """A run of hours would keep a worker from others."""
+    """A long run would block a worker for others."""
     file = tmp_path / "long.json"
     file.write_text(json.dumps(many("100000 s", 1).to_dict()), encoding="utf-8")
     words = ["run", str(file), "--out", "out", "--dask", cluster.address, "--quiet"]
@@ -165,13 +165,13 @@ def test_ctrl_c_ends_what_workers_do(cluster: Running, tmp_path: Path) -> None:
         _, said = running.communicate(timeout=PATIENCE_S)
         assert running.returncode == 130
         assert said.decode().startswith("interrupted; 0 of 2 runs are finished")
-        # Both threads are free: what others send them is done.
+        # Both threads are free: tasks of other clients are executed.
         assert client.submit(os.getpid, workers=list(client.nthreads())[:1]).result(timeout=10)
         assert client.submit(os.getppid, workers=list(client.nthreads())[1:]).result(timeout=10)
 
 
 class Slow:
-    """A window of four segments."""
+    """A constant window of four segments."""
 
     def __init__(self, init: Init) -> None:
         pass

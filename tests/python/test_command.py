@@ -1,4 +1,4 @@
-"""What the command prints, for good input and bad."""
+"""The output of the command, for valid and invalid input."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_why_a_chart_cannot_be_written_is_said(
     assert said(tmp_path / "folder.svg") == (
         "the chart DIR/folder.svg cannot be written: it is a folder"
     )
-    # Nothing is forbidden to root, as which tests may run.
+    # Tests may run as root, to whom nothing is forbidden.
     for place, message in {
         "there.svg": "the chart DIR/there.svg cannot be written: permission denied",
         "": "the chart DIR/there.svg cannot be written: DIR: permission denied",
@@ -166,9 +166,9 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
     assert checked.stdout.splitlines()[1:4] == ["runs on linux", "", refusal.strip()]
     assert tcplab("check", "program.toml", "--on", "sim").returncode == 2
     assert tcplab("check", "program.toml", "--on", "linux").returncode == 0
-    # Here `--on` takes two backends.
+    # In this command, `--on` takes two backends.
     assert tcplab("compare", "program.toml").stderr == f"error: {refusal}"
-    # What neither runs as a whole is not sent elsewhere.
+    # For an experiment that neither backend can run, no other backend is suggested.
     (tmp_path / "both.toml").write_text(bad('"cubic"', command).replace("cubic", "compound"))
     done = tcplab("run", "both.toml")
     assert "`command` is not available on `sim`" in done.stderr
@@ -216,7 +216,7 @@ def test_closed_streams_are_no_mistake(tmp_path: Path, closed: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    # Nothing that was meant for a stream is in a file of results.
+    # A write meant for a stream has not gone into a file of results.
     assert not lab.verify(tmp_path / "out").findings
 
 
@@ -231,7 +231,7 @@ def test_run_prints_a_table_and_says_where_the_rest_is(
     assert first.split()[:2] == ["a", "cubic"]
     assert second.split()[:2] == ["b", "newreno"]
     shares = [float(line.split()[3]) for line in (first, second)]
-    # The second begins 5 s later. Of 1500 bytes 1448 are data: 96.53 %.
+    # The second flow begins 5 s later. Of 1500 bytes, 1448 are data: 96.53 %.
     carried = (shares[0] * 60 + shares[1] * 55) / 60
     assert 80 < carried < 96.6
     assert "1 run, 60 s simulated in" in done.stderr
@@ -277,7 +277,7 @@ def test_many_flows_are_put_together(tcplab: Command, tmp_path: Path) -> None:
     *table, blank, last = done.stdout.splitlines()
     assert (len(table), blank) == (4, "")
     assert "Jain's index" in table[0]
-    # The SYNs of a hundred flows are too many for a queue of 20 packets.
+    # The SYNs of a hundred flows do not fit in a queue of 20 packets.
     assert re.fullmatch(r"Never connected: (flow1/\d+, ){7}flow1/\d+ and \d+ more\.", last)
     check = tcplab("check", "many.toml").stdout
     assert "... and 97 more like it" in check
@@ -363,7 +363,7 @@ def test_congestion_controls_are_explained_from_their_files(tcplab: Command) -> 
     assert "| `beta` | `0.7` | `beta_cubic`: share kept after congestion" in said
     assert "| `cubic/2008` | `beta = 0.8`" in said
     assert "| `cubic_w_max` | `W_max`: the plateau of the curve, in segments; 0" in said
-    # The kernel's implementation records this in its own file.
+    # The kernel's implementation describes this column in its own file.
     assert "| `cubic_cnt` | Only in stacks of the kernel's flavour: acknowledged segments" in said
     done = tcplab("explain", "qubic")
     assert (done.returncode, done.stdout) == (2, "")
@@ -408,7 +408,7 @@ def test_what_cannot_be_explained_is_refused(tcplab: Command) -> None:
 def test_examples_run_in_seconds(file: Path, tcplab: Command) -> None:
     done = tcplab("run", file, "--quiet")
     assert done.returncode == 0
-    # One asks for a larger buffer than it gets, and is told so.
+    # One example asks for a larger buffer than it gets, which causes a warning.
     assert ("is cut to `rmem_max`" in done.stderr) == (file.stem == "sockets")
     assert len(done.stderr.splitlines()) == (file.stem == "sockets")
 

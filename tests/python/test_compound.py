@@ -1,4 +1,4 @@
-"""Compound as a module of the kernel has the windows of `sim`'s at every ACK.
+"""Compound as a kernel module has the same windows as that of `sim` at every ACK.
 
 `make fuzz ARGS="--cc compound --kernel 6.12-compound"` compares random experiments.
 """
@@ -17,7 +17,7 @@ TUNED: Any = "compound"
 FIXED: Any = {"name": "compound", "gamma_tuning": False}
 
 LONG_FAT = {"rate": "50 Mbit/s", "delay": "40 ms"}
-"""344 packets are on the way; the window of delay grows by 9 segments a round trip."""
+"""344 packets are in flight; the delay window grows by 9 segments per round trip."""
 
 LISTED = {"kind": "listed", "packets": [700, 701, 2500, 2507, 6000, 9000, 9001, 9002, 15000]}
 PATHS: dict[str, Plain] = {
@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {"tuned": TUNED, "as in 2005": FIXED, "narrow": FIXED
 
 
 def on_both(own_kernel: lab.Kernel, path: Plain, *ccs: Any, stack: Plain | None = None) -> Outcome:
-    """Flows over a dumbbell, the second one later."""
+    """Flows over a dumbbell, the second one starting later."""
     flows = [
         {"from": f"left{pair}", "to": f"right{pair}", "start": f"{2 * (pair - 1)} s", "cc": cc}
         for pair, cc in enumerate(ccs, 1)
@@ -49,7 +49,7 @@ def on_both(own_kernel: lab.Kernel, path: Plain, *ccs: Any, stack: Plain | None 
 
 
 def assert_same(outcome: Outcome, acks: int = 500) -> None:
-    """All flows are the same at every ACK, and there were many."""
+    """All flows are the same at every ACK, and there were at least `acks` ACKs."""
     assert [flow.difference or flow.parts for flow in outcome.flows] == [None] * len(outcome.flows)
     assert max(flow.acks for flow in outcome.flows) > acks
 
@@ -84,7 +84,7 @@ def test_random_flows_are_the_same_at_every_ack(own_kernel: lab.Kernel, kind: st
 
 
 def test_the_window_of_delay_is_what_makes_the_difference(own_kernel: lab.Kernel) -> None:
-    # Else all the above would compare NewReno with itself.
+    # Without this check, the tests above might compare NewReno with itself.
     experiment = lab.Experiment(
         duration="12 s",
         network=lab.Network(chain=lab.Chain(**LONG_FAT, queue="0.3 BDP", loss="0.02 %")),

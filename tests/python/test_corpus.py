@@ -1,4 +1,4 @@
-"""What captures are told to be, beside what the kernel says: some of `examples/captures`."""
+"""Classification of some captures in `examples/captures`, compared with the kernel's statistics."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_time_is_divided_by_the_first_reason_that_holds() -> None:
     columns.append("rwnd_limited_us")
     sends, closes = 1, 4
     rows = [
-        # Ten segments in flight, more to send; nothing comes for 0.3 s and the timer runs out.
+        # Ten segments in flight and more to send; nothing arrives for 0.3 s and the timer expires.
         [1.0, sends, 0, 10, 5000, 0, 0],
         [1.1, sends, 0, 10, 5000, 1000, 0],
         [1.4, sends, corpus.LOSS, 10, 5000, 1000, 0],
         [1.5, sends, corpus.RECOVERY, 10, 5000, 9000, 0],
-        # Everything is sent; then nothing is there; then the receiver's window is shut.
+        # All data is sent; then there is no data; then the receiver's window is closed.
         [1.6, sends, 0, 10, 0, 9000, 0],
         [1.8, sends, 0, 0, 0, 15000, 0],
         [1.9, sends, 0, 10, 5000, 15000, 0],

@@ -1,5 +1,5 @@
-"""Advice by destination: each gets the best for it, with as few different settings as nothing is
-lost by.
+"""Advice by destination: each gets its best settings, with as few different settings as possible
+without a loss.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from tcplab.cli._main import main
 
 
 def gained(candidate: str, gain: float) -> Gain:
-    """A gain for sure."""
+    """A certain gain."""
     return Gain(
         candidate, "goodput", "sim", gain, gain, gain, gain, 12, "runs", 1.0, 1 + gain, gain, ""
     )
 
 
 def test_destinations_share_a_setting_where_nothing_is_lost_by_it() -> None:
-    # The second loses half a percent by the setting of the first, the third ten; the fourth is to
-    # stay as it is.
+    # With the setting of the first, the second loses half a percent, the third ten; the fourth
+    # should keep its present setting.
     matrix = [
         [gained("a", 1.0), gained("b", 0.5), gained("c", 0.5), None],
         [gained("a", 0.99), gained("b", 1.0), gained("c", 0.2), None],
@@ -31,7 +31,7 @@ def test_destinations_share_a_setting_where_nothing_is_lost_by_it() -> None:
     ]
     costs = [(1, 0), (1, 0), (1, 0), (0, 0)]
     assert destinations.grouped(matrix, [0, 1, 2, 3], costs) == [0, 0, 2, 3]
-    # The second does not take what asks for more than its own.
+    # The second does not get a setting that costs more than its own.
     costs = [(2, 0), (1, 0), (1, 0), (0, 0)]
     assert destinations.grouped(matrix, [0, 1, 2, 3], costs) == [0, 1, 2, 3]
 
@@ -60,7 +60,7 @@ def test_each_destination_gets_its_setting(
     words = ["--on", "sim", "--quiet", "--budget", "10min", "--out", str(out)]
     assert main(["advise", "--destinations", str(tmp_path / "paths.toml"), *words]) == 0
     office, branch = capsys.readouterr().out.splitlines()[2:]
-    # CUBIC fills a link without losses and with a buffer of one BDP.
+    # CUBIC fills a lossless link with a buffer of one BDP.
     assert " today " in office
     assert "198.51.100.0/24" in branch
     assert "198.51.100.0/24" in (out / "apply" / "routes" / "apply.sh").read_text()

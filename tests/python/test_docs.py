@@ -1,9 +1,9 @@
-"""What README and docs show is what happens: every console block is run and compared.
+"""README and docs show what happens: every console block is run and compared.
 
-A block ```toml title="FILE"``` is written to a file first, beside the examples. In the expected
-output `...` stands for any text: what differs from run to run, like elapsed time. Python and SQL
-run where they stand. A piece of an experiment is tried in an experiment; commands that take minutes
-are read, not run; entries of the gallery draw their charts.
+A block ```toml title="FILE"``` is first written to a file, beside the examples. In the expected
+output `...` stands for any text, such as the elapsed time, which differs between runs. Python and
+SQL blocks are executed. A fragment of an experiment is tried within an experiment; commands that
+take minutes are parsed, not run; entries of the gallery draw their charts.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
 def pages_with(*kinds: str) -> list[Path]:
-    """The pages that have such a block, but for those of the gallery."""
+    """The pages that have a block of these kinds, except those of the gallery."""
     return [page for page in PAGES if page not in gallery.PAGES and any(blocks(page, *kinds))]
 
 
 def blocks(page: Path, *kinds: str) -> list[tuple[str, str, str]]:
-    """The blocks of these kinds: their kind, title and content."""
+    """The blocks of these kinds: kind, title and content."""
     text = page.read_text(encoding="utf-8")
     return [block for block in BLOCK.findall(text) if not kinds or block[0] in kinds]
 
 
 def name(page: Path) -> str:
-    """How a page is called in the list of tests."""
+    """The name of a page in the list of tests."""
     return str(page.relative_to(ROOT))
 
 
 def steps(console: str) -> list[tuple[str, str]]:
-    """The commands of a console block and the output shown for each; empty if none is."""
+    """The commands of a console block and the output shown for each; the output may be empty."""
     found: list[tuple[str, str]] = []
     for line in console.splitlines(keepends=True):
         if line.startswith("$ "):
@@ -65,7 +65,7 @@ def steps(console: str) -> list[tuple[str, str]]:
 
 
 def is_shown(shown: str, printed: str) -> bool:
-    """Whether the output is as shown, where `...` stands for anything."""
+    """Whether the output is as shown, where `...` stands for any text."""
     pattern = ".*".join(re.escape(part) for part in shown.strip().split("..."))
     return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
 
@@ -93,7 +93,7 @@ def test_blocks_print_what_they_show(
 
 
 def run_command(command: str, folder: Path, shown: str = "") -> None:
-    """Runs a command; it prints what is shown, and fails only if that is an error."""
+    """Runs a command. Its output must be as shown, and it may fail only with an error shown."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         command,
@@ -119,7 +119,7 @@ PIECES = [
     if not title
 ]
 
-# An experiment with the nodes and parameters that pieces name, and where in it a piece may stand.
+# An experiment with the nodes and parameters that fragments name, and the places for a fragment.
 WHOLE = """
 duration = "60 s"
 
@@ -172,14 +172,14 @@ def test_a_piece_of_an_experiment_is_right_somewhere(
 
 
 def alternatives(piece: str) -> list[str]:
-    """A piece, or its lines one by one if they are ways to write the same key."""
+    """A fragment, or its lines one by one if they are alternative spellings of one key."""
     keys = re.findall(r"^(\w+) = ", piece, re.MULTILINE)
     has_tables = re.search(r"^\[", piece, re.MULTILINE)
     return [piece] if has_tables or len(set(keys)) == len(keys) else piece.splitlines()
 
 
 def refusal(piece: dict[str, Any], place: list[str]) -> str:
-    """Why an experiment with a piece in this place is none; nothing if it is one."""
+    """The error of an experiment with a fragment in this place; empty if it is valid."""
     whole = tomllib.loads(WHOLE)
     at = whole
     for key in place:
@@ -198,7 +198,7 @@ def refusal(piece: dict[str, Any], place: list[str]) -> str:
 
 
 def put(piece: dict[str, Any], whole: dict[str, Any]) -> None:
-    """Adds a table to another: tables are merged, lists of tables follow each other."""
+    """Merges a table into another; lists of tables are concatenated."""
     for key, value in piece.items():
         there = whole.get(key)
         if isinstance(value, dict) and isinstance(there, dict):
@@ -206,7 +206,7 @@ def put(piece: dict[str, Any], whole: dict[str, Any]) -> None:
         elif isinstance(there, list) and isinstance(value, list):
             there += value
         elif isinstance(there, list) and isinstance(value, dict):
-            # `[network.links.forward]` is about the last of them.
+            # `[network.links.forward]` extends the last link.
             put(value, there[-1])
         else:
             whole[key] = value
@@ -243,7 +243,7 @@ def test_python_that_builds_a_kernel_calls_what_there_is() -> None:
 
 def test_no_kind_of_block_is_left_out() -> None:
     kinds = {kind for page in PAGES for kind, _, _ in blocks(page)}
-    # The C file is compiled by test_kernels.py; `text` is what a command or a formula looks like.
+    # test_kernels.py compiles the C file; `text` blocks hold the form of a command or a formula.
     assert kinds <= {"console", "python", "sql", "toml", "sh", "c", "text"}
     fences = {page: page.read_text(encoding="utf-8").count("\n```") for page in PAGES}
     assert {

@@ -1,4 +1,4 @@
-"""Drawings of networks: what stands where, and what is left out."""
+"""Drawings of networks: the places of nodes, and what is left out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drawn(text: str, tmp_path: Path) -> Any:
 
 
 def test_packets_go_from_left_to_right() -> None:
-    # Two hosts on each side of two routers; 0 and 1 are the routers.
+    # Two hosts on each side of two routers; the routers are 0 and 1.
     paths = [[2, 0, 1, 3], [4, 0, 1, 5]]
     links = [(0, 1), (2, 0), (1, 3), (4, 0), (1, 5)]
     places = _network_layout.positions(paths, links)

@@ -46,7 +46,7 @@ def test_toml_json_and_dicts_give_the_same_ids(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = lab.load(file)
-    # Networks that experiments name are looked for beside their file, or in the current folder.
+    # Networks that experiments name are searched for beside their file, or in the current folder.
     for network in EXAMPLES.glob("*.graphml"):
         shutil.copy(network, tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The version of a class changes with all that it does, and with nothing else."""
+"""The version of a class changes with everything that the class does, and with nothing else."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_it_is_the_same_in_every_process() -> None:
 
 
 def of(source: str, **known: Any) -> str:
-    """The fingerprint of the class that a source defines last."""
+    """The fingerprint of the last class that a source defines."""
     names: dict[str, Any] = {"__name__": "__main__", **known}
     exec(source, names)
     return fingerprint([value for value in names.values() if isinstance(value, type)][-1])

@@ -1,6 +1,6 @@
 """Random experiments: they repeat, differences shrink, and sixty of them run on both backends.
 
-`make fuzz` runs as many as one likes.
+`make fuzz` runs any number of them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_queues_are_the_same_on_both_backends(number: int) -> None:
 
 
 def test_a_difference_is_made_small() -> None:
-    # Here a third flow of Vegas differs, 2 s after the beginning, with 3 Mbit/s or more.
+    # In this test, a third flow with Vegas differs, 2 s after the start, at 3 Mbit/s or more.
     def differs_at(experiment: Plain) -> float | None:
         names = [(flow["from"], flow["cc"]) for flow in experiment["flows"]]
         rate = float(experiment["network"]["dumbbell"]["rate"].split()[0])
@@ -114,7 +114,7 @@ def test_the_simulator_does_what_the_kernel_does_where_nobody_has_looked() -> No
         by_kind.setdefault(case.kind, []).extend(compare(case.experiment).flows)
     flows = [flow for some in by_kind.values() for flow in some]
     shown = table(by_kind)
-    # Of all flows 95 in 100 are to be the same at every ACK.
+    # At least 95 of 100 flows must be the same at every ACK.
     assert sum(flow.difference is None for flow in flows) >= 0.95 * len(flows), shown
     # These kinds have no known difference.
     for kind in ("one flow", "short transfers", "listed loss"):
@@ -137,7 +137,7 @@ def test_transfers_complete_when_they_do_in_the_kernel() -> None:
 @pytest.mark.parametrize("cc", ["dctcp", "westwood+"])
 def test_a_request_is_an_ack_that_brings_nothing(cc: str) -> None:
     # tcp_rcv_established: a connection that holds no memory takes the slow path, tcp_in_ack_event.
-    # So the alpha of DCTCP falls, and Westwood+ counts the first window, on which its ssthresh
+    # The alpha of DCTCP then falls, and Westwood+ counts the first window, on which its ssthresh
     # depends.
     path = {"pairs": 1, "rate": "20 Mbit/s", "delay": "24.35 ms", "queue": "10 packets"}
     traffic = {"kind": "web", "sizes": ["261059 B", "40000 B"], "connections": 1}
@@ -153,7 +153,8 @@ def test_a_request_is_an_ack_that_brings_nothing(cc: str) -> None:
 
 @pytest.mark.usefixtures("kernel")
 def test_who_asks_has_the_congestion_control_of_the_flow() -> None:
-    # hybla_init: with 32 ms the window begins at one segment, so that three take three round trips.
+    # hybla_init: at 32 ms the window begins at one segment, so that three segments take three round
+    # trips.
     path = {"hops": 1, "rate": "17.5 Mbit/s", "delay": "16 ms", "queue": "19 packets"}
     traffic = {"kind": "requests", "response": "586 B", "request": "4021 B", "requests": 1}
     flow = {"from": "client", "to": "server", "cc": "hybla", "traffic": traffic}
@@ -176,7 +177,7 @@ def test_arrivals_that_the_experiment_cuts_short_are_unfinished() -> None:
 
 @pytest.mark.usefixtures("kernel")
 def test_the_first_datagram_leaves_at_once() -> None:
-    # 128 bytes at 8 Mbit/s take 128 us, and 10 ms the way.
+    # 128 bytes at 8 Mbit/s take 128 us, plus 10 ms of propagation.
     path = {"hops": 1, "rate": "8 Mbit/s", "delay": "10 ms", "queue": "10 packets"}
     traffic = {"kind": "udp", "rate": "1 Mbit/s", "payload": "100 B", "packets": 1}
     flow = {"from": "client", "to": "server", "traffic": traffic}

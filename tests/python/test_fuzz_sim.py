@@ -1,6 +1,6 @@
-"""Random experiments of the whole schema on `sim` alone: some hundred keep the laws.
+"""Random experiments over the whole schema on `sim` alone: some hundreds keep the laws.
 
-`make fuzz ARGS=--sim` runs as many as one likes.
+`make fuzz ARGS=--sim` runs any number of them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ ELSEWHERE = {
     "Record": {"captures", "packets"},
     "settings": set(),
 }
-"""Of the schema, what is not drawn: what `sim` refuses, what only makes more runs or rows, and
-LANs, which test_lan.py draws."""
+"""Parts of the schema that are not drawn: those that `sim` refuses, those that only add runs or
+rows, and LANs, which test_lan.py draws.
+"""
 
 SETTINGS = ("LinkSettings", "Link", "Dumbbell", "ParkingLot", "Chain")
 
 FURTHER = ("Star", "FatTree", "Graph")
-"""Shapes that are drawn less often: not with all that can be said of links."""
+"""Shapes that are drawn rarely, and not with all settings of links."""
 
 SMALL: Plain = {
     "duration": "100 ms",
@@ -55,7 +56,7 @@ def test_the_whole_schema_is_drawn() -> None:
     drawn: dict[str, set[str]] = {}
 
     def note(value: Any, described: Plain, name: str) -> None:
-        """Notes the keys of a value and of its parts, under the names of their definitions."""
+        """Records the keys of a value and of its parts, under the names of their definitions."""
         if isinstance(value, list):
             for item in value:
                 note(item, described.get("items", {}), name)
@@ -69,7 +70,7 @@ def test_the_whole_schema_is_drawn() -> None:
         for form in forms:
             if "$ref" in form and form is not described:
                 note(value, form, name)
-            # Of a choice, the form of this kind.
+            # Of several alternatives, the one with this kind.
             properties = form.get("properties", {})
             kind = properties.get("kind", {}).get("const")
             if kind is None or kind == value.get("kind"):
@@ -109,7 +110,8 @@ def test_some_hundred_experiments_run_or_are_refused() -> None:
         kind, says = check(draw(SEED, number), original(SEED, number))
         assert kind != FOUND, f"seed {SEED}, number {number}: {says}"
         said[kind] += 1
-    # Most are to be right: 70 of 100, of thousands. Three standard deviations of 300 are 0.079.
+    # Most experiments should be valid: 70 % of thousands. Three standard deviations of 300 are
+    # 0.079.
     assert said[RAN] > 0.62 * FIXED
     assert said[REFUSED] > 0
 
@@ -122,7 +124,7 @@ FINDS: dict[str, Plain] = {
         "record": {"samples": "1025 ps"},
     },
     "a SYN-ACK with a cookie is larger than the least MTU": {
-        # The SYN-ACK would have 72 bytes, and is looked at when most of it has not left.
+        # The SYN-ACK would have 72 bytes, and is examined when most of it has not left.
         "duration": "3 s",
         "network": {"chain": {"rate": "1 kbit/s", "delay": "1 ms", "mtu": 68}},
         "stack": {"fast_open": True, "path_mtu": "known"},
@@ -149,7 +151,7 @@ FINDS: dict[str, Plain] = {
         "record": {"samples": "ack"},
     },
     "datagrams from the last picosecond on": {
-        # They would leave at the end, to the nanosecond, and do not begin.
+        # The packets would leave exactly at the end, and must not begin.
         "duration": "999518 ps",
         "network": {"chain": {"rate": "1 Gbit/s", "delay": "1 ns"}},
         "flows": [

@@ -1,4 +1,4 @@
-"""An entry of the gallery: few lines, a finding that holds, and the same chart each time."""
+"""Entries of the gallery: few lines, a finding that holds, and the same chart each time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_chart_is_drawn_by_the_lines_and_the_same_each_time() -> None:
         (entry(holds="assert results.flows.nothing"), "AttributeError"),
         (entry(lines="results.flows"), "two.svg"),
         (entry(lines=SAVED.replace("cwnd", "nothing")), "nothing"),
-        # Warnings of tcplab are for whoever writes the experiment.
+        # tcplab's warnings concern the author of the experiment.
         (entry(queue="0.1 BDP"), "TcplabWarning"),
     ],
     ids=["untrue", "mistaken", "unsaved", "broken", "warned"],

@@ -1,4 +1,4 @@
-"""The guess of a sender's congestion control, on runs whose truth is known."""
+"""The guess of a sender's congestion control, on runs with known algorithms."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_rounds_show_what_reno_does(tmp_path: Path) -> None:
     assert (found.cause == LOSS).all()
     # The first loss ends slow start.
     kept = found.after[1:] / found.before[1:]
-    # Half of a window of about 200 segments, rounded, and a segment that came meanwhile.
+    # Half of a window of about 200 segments, rounded, and a segment that arrived meanwhile.
     assert np.abs(kept - 0.5).max() < 0.02
     begin, end = int(found.last[1]) + 1, int(found.first[2]) - 1
     grown = found.window[end] - found.window[begin]
     assert abs(grown - (end - begin)) <= 0.05 * (end - begin)
-    # 20 Mbit/s times 60 ms are 99 packets of 1514 bytes; the queue takes as many. Beyond these,
-    # one is on its way into the link, two wait for a delayed ACK, and the window grew meanwhile.
+    # 20 Mbit/s times 60 ms are 99 packets of 1514 bytes; the queue holds as many. In addition, one
+    # packet is entering the link, two wait for a delayed ACK, and the window has grown meanwhile.
     beyond = found.before[1:] - 2 * 99
     assert beyond.min() >= 0
     assert beyond.max() <= 5
@@ -82,7 +82,7 @@ def test_a_guess_is_right(tmp_path: Path, algorithm: str, answer: str) -> None:
 
 
 def test_marks_that_only_dctcp_asks_for(tmp_path: Path) -> None:
-    """Linux marks the SYN itself for an algorithm that needs ECN (INET_ECN_xmit)."""
+    """Linux makes SYNs ECN-capable for an algorithm that needs ECN (INET_ECN_xmit)."""
     with pytest.warns(lab.TcplabWarning, match="no queue on the way has any"):
         path = captured(tmp_path, "dctcp", ecn=True)
     table = lab.capture.congestion_control(path)
@@ -108,7 +108,7 @@ def test_what_says_too_little_is_unknown(tmp_path: Path) -> None:
 
 
 def test_the_forest_votes() -> None:
-    """Two trees: one asks whether a feature is at most 1, the other is a leaf."""
+    """Two trees: one tests whether a feature is at most 1, the other is a leaf."""
     forest = guess.Model(
         names=["asks_marks", "size"],
         classes=["a", "b"],
@@ -122,9 +122,9 @@ def test_the_forest_votes() -> None:
     )
     rows = [np.array([0, size], dtype=np.float32) for size in (1, 2)]
     assert [guess.shares(forest, row).tolist() for row in rows] == [[0.5, 0.5], [0, 1]]
-    # All trees: the odds are 1.01 to 0.01, 101; nothing is outside; 101 of 102.
+    # All trees agree: the odds are 1.01 to 0.01, 101; no feature is outside; 101 of 102.
     assert guess.guess({"asks_marks": 0.0, "size": 2.0}, forest) == ("b", 0.99)
-    # One number outside of what was shown halves the odds: 50.5 of 51.5.
+    # One feature outside the trained range halves the odds: 50.5 of 51.5.
     assert guess.guess({"asks_marks": 0.0, "size": 10.0}, forest) == ("b", 0.981)
     assert guess.guess({"asks_marks": 1.0, "size": 2.0}, forest) == ("b", 0.0)
 

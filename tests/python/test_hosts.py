@@ -1,4 +1,4 @@
-"""Queues of sending hosts: `sim` does what the kernel does, at every ACK."""
+"""Queues of sending hosts: `sim` equals the kernel at every ACK."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ROUTED = [
     {"between": ["a", "r"], "rate": "1 Gbit/s", "delay": "1 ms"},
     {"between": ["r", "b"], "rate": "100 Mbit/s", "delay": "9 ms"},
 ]
-"""A router behind it is."""
+"""A router behind the host has the slowest link."""
 
 LIMIT = "1000 packets"
 TBF = {"kind": "tbf", "rate": "30 Mbit/s", "burst": "20 kB", "limit": "1 MB"}
 
 
 def experiment(qdisc: object, links: list[Plain], *algorithms: str, seconds: int = 4) -> Plain:
-    """Flows out of a host with a queue of its own, one every 100 ms."""
+    """Flows from a host with its own queue, one every 100 ms."""
     return {
         "duration": f"{seconds} s",
         "hosts": {"a": {"qdisc": qdisc}},
@@ -69,7 +69,7 @@ def test_bbr_keeps_its_own_queue_under_two_milliseconds(qdisc: str) -> None:
     plain = experiment(qdisc, DIRECT, "bbr", seconds=10) | {"record": {"links": "100 ms"}}
     for backend, results in run(plain).items():
         rows = results.links.filter(pl.col("link") == "a>b", pl.col("time_s") > 1)
-        # 100 Mbit/s are 12500 bytes in a millisecond.
+        # 100 Mbit/s are 12500 bytes per millisecond.
         waited = rows["queue_mean_bytes"].mean()
         assert isinstance(waited, float)
         assert waited / 12_500 < 2, backend
@@ -85,7 +85,7 @@ def test_without_small_queues_the_same_flow_fills_the_queue() -> None:
         results = lab.run(as_experiment(plain | {"hosts": hosts}), backend="linux")
         greatest.append(results.links["queue_max_packets"].max())
     own, routers = greatest
-    # Two bursts wait and one leaves, each of the 45 segments that 64 KiB hold at the most.
+    # Two bursts wait and one leaves, each of at most 45 segments, the limit of 64 KiB.
     assert own <= 3 * 45
     assert routers == 1000
 
@@ -93,7 +93,7 @@ def test_without_small_queues_the_same_flow_fills_the_queue() -> None:
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("qdisc", ["cake", "pie", "codel", "2 packets", TBF])
 def test_every_discipline_is_a_hosts_own_queue(qdisc: object) -> None:
-    # Each packet that came has left, was dropped, or waits.
+    # Each packet that arrived has left, was dropped, or is waiting.
     plain = experiment(qdisc, DIRECT, "cubic", "bbr", seconds=2)
     plain["record"] = {"samples": "10 ms", "links": "10 ms", "packets": ["a>b"]}
     for backend, results in run(plain).items():

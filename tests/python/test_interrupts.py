@@ -1,4 +1,4 @@
-"""Ctrl-C ends everything soon, with one line and nothing left behind."""
+"""Ctrl-C ends everything soon, with one line of output and no leftovers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MANY = lab.Experiment(
 )
 
 SOON_S = 10.0
-"""Planning this on both backends takes a few times as long on a slow machine."""
+"""The size of an experiment whose planning takes several times as long on a slow machine."""
 
 
 @contextmanager
 def interrupted_after(seconds: float) -> Iterator[pytest.ExceptionInfo[KeyboardInterrupt]]:
-    """Ctrl-C after a while; it must be heard soon."""
+    """Sends Ctrl-C after a while. The response must be prompt."""
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt) as raised:
@@ -44,14 +44,14 @@ def interrupted_after(seconds: float) -> Iterator[pytest.ExceptionInfo[KeyboardI
 
 @pytest.mark.parametrize("backend", ["sim", "linux"])
 def test_planning_hears_it_at_once(backend: str) -> None:
-    # Where classes of congestion controls are registered, as other tests do, planning may call
-    # them, and is not left to itself.
+    # In a separate process: other tests here register classes of congestion controls, which
+    # planning may call.
     words = [sys.executable, "-c", f"import test_interrupts as it; it.hear_planning({backend!r})"]
     subprocess.run(words, cwd=Path(__file__).parent, check=True)
 
 
 def hear_planning(backend: str) -> None:
-    """Plans, and is interrupted when it does so again."""
+    """Plans once, and is interrupted while planning a second time."""
     began = time.monotonic()
     MANY.plans(backend)
     takes_s = time.monotonic() - began
@@ -85,7 +85,7 @@ def test_the_command_says_one_line_wherever_it_is(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, "run", "many.json", "--on", "linux"]
     for seconds in (0.0, 0.5, 1.0, 2.0):
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-        # Of the interpreter's own start nobody hears but itself.
+        # Before polars is loaded, only the interpreter itself handles signals.
         while "polars" not in Path(f"/proc/{process.pid}/maps").read_text():
             time.sleep(0.01)
         time.sleep(seconds)

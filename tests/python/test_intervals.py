@@ -1,4 +1,4 @@
-"""Intervals hold what they promise, and comparisons say what can be told."""
+"""Intervals keep their level, and comparisons report what is significant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kind:
 def mixture(
     random: np.random.Generator, weight: float, low: float, high: float, *, spread: float
 ) -> Kind:
-    """Two modes, of which the lower one has this weight."""
+    """A mixture of two modes. `weight` is that of the lower one."""
 
     def draw(shape: tuple[int, ...]) -> Any:
         centre = np.where(random.random(shape) < weight, low, high)
@@ -67,7 +67,7 @@ KINDS = list(kinds(0))
 
 
 def held(limits: list[tuple[float, float] | None], truth: float) -> float:
-    """The share of the intervals that hold the truth; all are there."""
+    """The share of the intervals that cover the true value. None may be missing."""
     pairs = [pair for pair in limits if pair is not None]
     assert len(pairs) == len(limits)
     return sum(low <= truth <= high for low, high in pairs) / len(pairs)
@@ -94,7 +94,7 @@ def test_intervals_of_medians_hold(name: str, runs: int) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_intervals_of_percentiles_hold_from_59_runs_on(name: str) -> None:
-    # All of n values are below the 95th percentile with a probability of 0.95^n: 5 % at 59.
+    # All of n values are below the 95th percentile with probability 0.95^n: 5 % at 59.
     kind = kinds(1)[name]
     rows = kind.draw((REPETITIONS, 100))
     assert held(intervals.of_groups(list(rows), 0.95, 0.95), kind.p95) >= 0.93
@@ -108,7 +108,7 @@ def test_intervals_of_percentiles_hold_from_59_runs_on(name: str) -> None:
 @pytest.mark.parametrize("runs", [10, 30])
 @pytest.mark.parametrize("name", KINDS)
 def test_intervals_of_differences_and_ratios_hold(name: str, runs: int) -> None:
-    # Pairs that have nothing in common, and pairs that have most.
+    # Uncorrelated pairs, and strongly correlated ones.
     kind = kinds(runs + 1)[name]
     random = np.random.default_rng(2)
     found: dict[str, list[bool]] = {}
@@ -127,7 +127,7 @@ def test_intervals_of_differences_and_ratios_hold(name: str, runs: int) -> None:
             if interval.low is not None and interval.high is not None:
                 found.setdefault(what, []).append(interval.low <= truth <= interval.high)
             else:
-                # Where the mean of a baseline cannot be told from zero.
+                # The mean of the baseline cannot be told from zero.
                 assert interval.reason == statistics.NEAR_ZERO
     assert found.keys() == cases.keys()
     for what, holding in found.items():
@@ -152,7 +152,7 @@ def test_equal_values_have_an_interval_of_no_width() -> None:
 
 
 def test_of_symmetrical_values_the_interval_is_students() -> None:
-    # Mean 0.5, s^2 = 82.5 / 9, t(9) = 2.26216: half a width of 2.1658.
+    # Mean 0.5, s^2 = 82.5 / 9, t(9) = 2.26216: a half-width of 2.1658.
     found = statistics.interval(range(-4, 6))
     assert (found.low, found.high) == pytest.approx((0.5 - 2.1658, 0.5 + 2.1658), abs=2e-4)
     assert found.method == "Student's t"
@@ -169,18 +169,18 @@ def test_of_skewed_values_the_interval_reaches_further_to_their_side() -> None:
     assert plain.high is not None
     assert found.low <= plain.low
     assert found.high > 2 * plain.high
-    # Negative values are the mirror image.
+    # Negative values give the mirror image.
     mirrored = statistics.interval([-value for value in values])
     assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
 
 
 def test_medians_have_the_ranks_of_the_tables() -> None:
-    # The ranks of 95 % intervals of medians: 1 and 6, 2 and 9, 10 and 21, 40 and 61 in tables,
-    # which are symmetrical; of 100, 40 and 60 are closer and have 95.4 %.
+    # Published ranks of 95 % intervals of medians: 1 and 6, 2 and 9, 10 and 21, 40 and 61, which
+    # are symmetrical; for 100 values, ranks 40 and 60 are closer and have 95.4 %.
     for runs, ranks in ((6, (1, 6)), (10, (2, 9)), (30, (10, 21)), (100, (40, 60))):
         found = statistics.interval(range(1, runs + 1), of="median")
         assert (found.low, found.high) == ranks
-    # Five have 1 - 2 / 2^5 = 93.75 %: the range, and a twentieth of it at both ends.
+    # Five values have 1 - 2 / 2^5 = 93.75 %: the range, widened by a twentieth at both ends.
     five = statistics.interval([1, 2, 3, 4, 5], of="median")
     assert (five.low, five.high) == pytest.approx((0.8, 5.2))
     assert statistics.interval([1, 2, 3, 4], of="median").reason == "4 runs: a median needs 5"
@@ -202,8 +202,8 @@ def test_pairs_of_normal_differences_are_a_test_of_student() -> None:
 
 
 def test_fiellers_interval_of_a_ratio() -> None:
-    # Independent halves of Fieller's formula with one constant part: the baseline is always 2, so
-    # that the ratio has half of Student's interval of the mean.
+    # Fieller's formula with a constant baseline: it is always 2, so that the ratio has half of
+    # Student's interval of the mean.
     values = [9.0, 10.0, 11.0, 10.0, 10.0]
     found = statistics.ratio(values, [2.0] * 5, assume="normal")
     mean = statistics.interval(values, assume="normal")
@@ -246,7 +246,7 @@ def test_a_warm_up_is_cut_where_the_rest_is_steady() -> None:
 
 @pytest.fixture(scope="module")
 def variants() -> lab.Results:
-    """Two algorithms, and a variant that is the first one with another name."""
+    """Two algorithms, and a variant that is the first one under another name."""
     return lab.run(
         lab.Experiment(
             name="variants",

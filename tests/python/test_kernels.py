@@ -1,4 +1,4 @@
-"""Kernels: what is refused, what the cache does, and that a build leaves nothing behind."""
+"""Kernels: refused builds, the cache, and the absence of leftovers after a build."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def tree(folder: Path, kconfig: str | None) -> Path:
-    """Something like a source tree."""
+    """A minimal imitation of a source tree."""
     folder.mkdir()
     (folder / "Makefile").write_text("VERSION = 6\n")
     if kconfig is not None:
@@ -52,12 +52,12 @@ def tree(folder: Path, kconfig: str | None) -> Path:
 
 
 def refusal(tcplab: Command, *words: object) -> str:
-    """What the command says when it refuses; it must leave no kernel."""
+    """The message with which the command refuses. The refusal must leave no kernel."""
     done = tcplab("kernel", *words)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
     assert lab.kernels() == []
-    # Lines of progress come before, if it takes long.
+    # Progress lines may precede the message.
     return re.sub(r"^\d+ s, .*\n", "", done.stderr, flags=re.MULTILINE)
 
 
@@ -164,8 +164,8 @@ def test_the_congestion_control_of_the_manual_runs_in_the_kernel(own_kernel: lab
         before=pl.col("cwnd_segments").shift(1),
         is_cut=pl.col("ssthresh_segments") != pl.col("ssthresh_segments").shift(1),
     ).filter("is_cut")
-    # Three quarters are kept of the window that met the full queue, in whole segments. Where slow
-    # start ends, one recovery ends and another begins with the same ACK.
+    # CUBIC keeps three quarters of the window that met the full queue, in whole segments. Where
+    # slow start ends, one recovery ends and another begins with the same ACK.
     later = changes.filter(pl.col("time_s") > 0.5)
     assert len(later) > 1
     for threshold, before in later.select("ssthresh_segments", "before").rows():
@@ -178,7 +178,7 @@ def test_the_compiler_is_quoted_when_a_congestion_control_does_not_compile(
     wrong = example.with_name("tcp_wrong.c")
     text = example.read_text().replace("mine", "wrong")
     wrong.write_text(text.replace("tcp_is_cwnd_limited(sk)", "tcp_is_window_limited(sk)"))
-    # The example compiles, as it comes first.
+    # The example comes first and compiles.
     said = refusal(tcplab, "build", "--cc", example, "--cc", wrong).splitlines()
     assert said[0] == f"error: {wrong} does not compile:"
     assert re.match(r"net/ipv4/tcp_wrong.c:\d+:\d+: error: .*tcp_is_window_limited", said[1]), said
@@ -202,7 +202,7 @@ def test_a_source_without_what_is_replaced_is_refused_and_left_alone(
 
 
 def processes_in(folder: Path) -> list[str]:
-    """What runs there."""
+    """The processes that run in a folder."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -214,7 +214,7 @@ def processes_in(folder: Path) -> list[str]:
 
 
 def until(condition: Callable[[], object], seconds: float = 60) -> bool:
-    """Waits for something to become true."""
+    """Waits until a condition is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -241,6 +241,6 @@ def test_a_build_that_is_stopped_leaves_nothing_running(
             assert process.stderr.read() == message
             assert process.wait() == status
         assert until(lambda: not processes_in(building), seconds=5)
-        # What the first one left, the second has removed.
+        # The second build has removed the leftovers of the first.
         assert building.exists() == (stop == signal.SIGKILL)
     assert tcplab("kernel", "list").stdout == ""

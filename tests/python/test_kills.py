@@ -1,7 +1,7 @@
-"""A kill at any moment: no process stays, no file that the next run does not sweep, and what was
-finished is kept.
+"""A kill at any moment: no process survives, the next run removes all leftover files, and finished
+runs are kept.
 
-`TCPLAB_KILLS=40` kills so often; without it a few times, to be quick.
+`TCPLAB_KILLS=40` sets the number of kills; the default is a few, to be quick.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("TCPLAB_KILLS", "6"))
 SEED = 13
 
 LONG_S = {"sim": 3.0, "linux": 4.0}
-"""A kill comes after so many seconds at the latest."""
+"""The latest time of a kill, in seconds."""
 
 
 def several(backend: str) -> lab.Experiment:
@@ -42,7 +42,7 @@ def several(backend: str) -> lab.Experiment:
 
 
 def of_ours(mark: str) -> list[str]:
-    """The processes that were started with this mark in their environment, or are kernels."""
+    """The processes that have this mark in their environment, or are kernels."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -72,7 +72,7 @@ def until_gone(mark: str) -> list[str]:
 
 
 def stored(out: Path) -> dict[str, float]:
-    """The finished runs, each with the time that it took: another if it is computed again."""
+    """The finished runs, each with its elapsed time, which changes if the run is computed again."""
     tables = [pl.read_parquet(path) for path in out.glob("group-*/runs.parquet")]
     return dict(row for table in tables for row in table.select("run", "wall_s").iter_rows())
 
@@ -103,13 +103,13 @@ def test_kills_at_random_moments_cost_nothing(
         assert until_gone(str(place)) == []
         out = tmp_path / "out"
         kept = stored(out)
-        # What was finished before was neither lost nor computed again.
+        # Runs finished earlier were neither lost nor computed again.
         assert finished.items() <= kept.items()
         finished = kept
         if number == signal.SIGTERM and process.returncode == 143:
             assert not list(out.glob(".unfinished-*"))
             assert not list(place.iterdir())
-    # The next run sweeps, whatever there is to do; here there is one run to do.
+    # Any next run removes leftovers; here it has a single run to do.
     last = several(backend).replace(seed=100, repeat=1)
     (tmp_path / "it.json").write_text(json.dumps(last.to_dict()))
     done = subprocess.run(
@@ -159,7 +159,7 @@ def test_signals_have_their_exit_status(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        # As soon as it can be seen: the folder's own process may not know of it yet.
+        # At the first sight of the folder: its own process may not have recorded it yet.
         while not list((tmp_path / "out").glob(".unfinished-*")):
             time.sleep(0)
         process.send_signal(number)

@@ -1,4 +1,4 @@
-"""Swept values are told apart by short names."""
+"""Short labels distinguish swept values."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_what_is_hidden_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(len(line) <= 80 for line in narrow.splitlines())
     assert "No room for share (%), resent (segments), RTT min (ms): " in narrow
     assert "delay 99 %" in narrow.splitlines()[0]
-    # A pipe, as of the tests, has room for all.
+    # A pipe, as in tests, has room for everything.
     monkeypatch.delenv("COLUMNS")
     wide = _display.table(results)
     assert "RTT min" in wide.splitlines()[0]
@@ -125,7 +125,7 @@ def test_what_is_hidden_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_compare_leaves_out_is_said(small: lab.Experiment) -> None:
     results = lab.run(small)
     table = compare.table(lab.Comparison({"sim": results, "other": results}))
-    # Neither queue is ever full for so long that a timer runs out.
+    # Neither queue is full long enough for a timer to expire.
     assert "timeouts" not in table.partition("Not shown: ")[0]
     assert re.search(
         r"^Not shown: \d+ measures that are 0 everywhere; `Com.*$", table, re.MULTILINE

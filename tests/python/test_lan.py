@@ -1,4 +1,6 @@
-"""A shared LAN: the numbers of Tso's study of UDP and TCP (ns-3.33), and who may run it."""
+"""A shared LAN: the numbers of Tso's study of UDP and TCP (ns-3.33), and the backends that can run
+it.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def example(name: str, traffic: dict[str, Any], **changes: Any) -> lab.Experimen
 
 
 def mibit_s(arrived: pl.DataFrame) -> float:
-    """Throughput as the study has it: from the first arrival to the last, with IP headers."""
+    """Throughput as defined in the study: from the first arrival to the last, with IP headers."""
     times = arrived["time_s"]
     seconds = times[-1] - times[0]
     return float(arrived["bytes"].sum() * 8 / seconds / 2**20)
@@ -71,7 +73,8 @@ def test_udp_has_the_published_numbers(packets: int) -> None:
     assert flow["delay_mean_ms"] / 1e3 == pytest.approx(delay_s, rel=2e-3)
     assert flow["jitter_mean_ms"] * 1e3 == pytest.approx(jitter_us, rel=2e-3)
     assert flow["lost_packets"] == packets - len(arrived)
-    # Of 7.007 ms, one each 2 us, but for three that wait for the address: the study counts 3501.
+    # One packet each 2 us for 7.007 ms, except for three that wait for address resolution: the
+    # study counts 3501.
     unresolved = results.drops.filter(reason="NEIGH_QUEUEFULL")
     assert len(unresolved) == pytest.approx(3501, abs=1)
 
@@ -81,12 +84,12 @@ def test_three_packets_wait_for_an_address(packets: int) -> None:
     results = lab.run(example("lan.toml", {"packets": packets}), progress=False)
     arrived = results.packets.filter(point="arrive")
     assert len(arrived) == 3
-    # Three packets of 12,000 bits over two times of 14.24 us; each of these may be 15.24 us.
+    # Three packets of 12,000 bits over two times of 14.24 us, each of which may be 15.24 us.
     assert mibit_s(arrived) == pytest.approx(1205, rel=1e-3)
 
 
 def monitor(packets: pl.DataFrame, sender: str, receiver: str) -> tuple[float, float, float]:
-    """Throughput, and means of delay and jitter, where all packets arrive in their order."""
+    """Throughput, and mean delay and jitter, if all packets arrive in order."""
     sent = packets.filter(point="enter", link=f"{sender}>csma")
     arrived = packets.filter(point="arrive", link=f"csma>{receiver}")
     assert len(sent) == len(arrived)
@@ -96,7 +99,7 @@ def monitor(packets: pl.DataFrame, sender: str, receiver: str) -> tuple[float, f
 
 
 def seeds(size: int, number: int) -> list[tuple[float, ...]]:
-    """What the study counts, by seed."""
+    """The study's measures, by seed."""
     experiment = example("lan_tcp.toml", {"size": f"{size} B"}, repeat=number)
     results = lab.run(experiment, progress=False)
     assert results.flows["retransmitted_segments"].sum() == 0
@@ -112,14 +115,14 @@ def seeds(size: int, number: int) -> list[tuple[float, ...]]:
 def test_tcp_has_the_published_numbers(size: int) -> None:
     throughput, *others = [mean(values) for values in zip(*seeds(size, 10), strict=True)]
     assert throughput == pytest.approx(TCP[size][0], rel=0.03)
-    # Delays of less than 10 MB depend on the beginning, of which the study has one sample.
+    # With less than 10 MB, delays depend on the start, of which the study has one sample.
     if size > 10_000_000:
         assert others == pytest.approx(TCP[size][1:], rel=0.03)
 
 
 def test_after_its_beginning_tcp_has_the_published_rate() -> None:
-    # All sizes of the study are one run, cut short: its last arrivals are at 0.0404901 s for 1.5 MB
-    # and at 0.334857 s for 15 MB, with 16,521,888 - 1,650,804 bytes between.
+    # All sizes in the study are one run, cut short: the last arrivals are at 0.0404901 s for 1.5 MB
+    # and at 0.334857 s for 15 MB, with 16,521,888 - 1,650,804 bytes in between.
     published = (16_521_888 - 1_650_804) * 8 / (0.334857 - 0.0404901) / 2**20
     rates = []
     results = lab.run(example("lan_tcp.toml", {"size": "15 MB"}), progress=False)
@@ -127,7 +130,7 @@ def test_after_its_beginning_tcp_has_the_published_rate() -> None:
         arrived = results.packets.filter(run=run, point="arrive", link="csma>node1")
         rates.append(mibit_s(arrived.filter(pl.col("bytes").cum_sum() >= 1_650_804)))
     assert mean(rates) == pytest.approx(published, rel=0.01)
-    # The beginning itself is one sample, within what seeds make of it.
+    # The start itself is one sample, within the range of our seeds.
     beginnings = [throughput for throughput, *_ in seeds(1_500_000, 60)]
     assert min(beginnings) <= TCP[1_500_000][0] <= max(beginnings)
 
@@ -149,14 +152,14 @@ def test_stations_share_the_medium() -> None:
     shares = results.links.filter(pl.col("link").str.ends_with(">x"))
     assert set(shares["link"]) == {"a>x", "b>x", "c>x"}
     together = shares.group_by("time_s").agg(pl.col("utilisation").sum())["utilisation"]
-    # Frames of 1214 us, and some slots of 1 us between.
+    # Frames of 1214 us, and some slots of 1 us between them.
     assert all(0.9 < share <= 1 for share in together)
-    # A way leads through a station to another link.
+    # A path leads through a station to another link.
     assert results.flows["goodput_mbit_s"].min() > 0.5  # type: ignore[operator]
 
 
 class Lans(Draw):
-    """Random experiments on a LAN, of which a station may have another link."""
+    """Random experiments on a LAN, sometimes with another link at a station."""
 
     def network(self) -> tuple[Plain, list[str]]:
         """The LAN and its stations."""

@@ -1,4 +1,4 @@
-"""The laws that no run may break: both backends are held to them, and keep them."""
+"""The laws that every run must keep: both backends are checked, and keep them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ to = "server"
 
 
 def too_long(plan: _core.Plan) -> _core.Plan:
-    """The same plan, whose path claims to take longer: every RTT is too short for it."""
+    """The same plan with a path that claims to take longer: every RTT is too short for it."""
     changed = json.loads(plan.to_json())
     changed["flows"][0]["base_rtt"] = "2 s"
     return _core.Plan.from_json(json.dumps(changed))
@@ -52,7 +52,7 @@ def test_nothing_is_kept_of_a_run_that_breaks_a_law(
     tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    # The interpreter imports it at its start.
+    # The interpreter imports this module when it starts.
     (tmp_path / "sitecustomize.py").write_text(
         "import json\n"
         "from tcplab import _core\n"
@@ -91,7 +91,7 @@ def test_a_flow_that_never_connects_has_no_goodput(
             request.getfixturevalue("kernel")
         [flow] = lab.run(file, backend=backend).flows.iter_rows(named=True)
         assert (flow["goodput_mbit_s"], flow["bottleneck_share"]) == (None, None), backend
-        # SYNs are no segments with data.
+        # SYNs do not count as segments with data.
         assert (flow["sent_segments"], flow["retransmitted_segments"]) == (0, 0), backend
 
 
@@ -110,8 +110,9 @@ def test_bursts_between_samples_are_seen_alike_on_both_backends(queue: str, tmp_
     for backend in ("sim", "linux"):
         links = lab.run(file, backend=backend).links.filter(link="r>b")
         row = links.row(0, named=True)
-        # An ACK of 52 bytes, and behind it ten segments of 1500 bytes, 12 us apart: they take 1 ms
-        # each, the ACK 34.67 us. The last comes when the first is in transmission, nine wait.
+        # An ACK of 52 bytes is followed by ten segments of 1500 bytes, 12 us apart: each takes 1 ms
+        # to transmit, the ACK 34.67 us. The last arrives while the first is being transmitted, and
+        # nine wait.
         assert row["queue_packets"] == 0, backend
         assert (row["queue_max_packets"], row["queue_max_bytes"]) == (9, 13_500), backend
         waited_us = sum(34.667 + 1000 * number - 12 * (number + 1) for number in range(10))
@@ -121,7 +122,7 @@ def test_bursts_between_samples_are_seen_alike_on_both_backends(queue: str, tmp_
 
 def test_the_clock_of_timestamps_is_too_coarse_for_rtts(tmp_path: Path) -> None:
     file = tmp_path / "old.toml"
-    # The path takes 10.064 ms; the clock shows whole milliseconds.
+    # The path takes 10.064 ms; the kernel's clock has whole milliseconds.
     lossy = 'delay = "5 ms"\nloss = "10 %"'
     file.write_text(
         "repeat = 20\n"
@@ -134,7 +135,7 @@ def test_the_clock_of_timestamps_is_too_coarse_for_rtts(tmp_path: Path) -> None:
 
 def test_data_that_came_with_the_syn_counts(tmp_path: Path) -> None:
     file = tmp_path / "fast.toml"
-    # The second connection's data is at the server, its answer not yet at the client.
+    # The data of the second connection has reached the server, the answer not yet the client.
     file.write_text(
         'duration = "300 ms"\n'
         '[network.chain]\nrate = "10 Mbit/s"\ndelay = "50 ms"\n'
@@ -143,6 +144,6 @@ def test_data_that_came_with_the_syn_counts(tmp_path: Path) -> None:
         '[[flows]]\nfrom = "client"\nto = "server"\nstart = "220 ms"\n'
     )
     row = lab.run(file).flows.row(1, named=True)
-    # 80 ms until the end.
+    # 80 ms remain until the end.
     assert row["bytes"] > 0
     assert row["goodput_mbit_s"] == pytest.approx(row["bytes"] * 8 / 0.08 / 1e6)

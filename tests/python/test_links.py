@@ -1,4 +1,4 @@
-"""Links that lose, delay, reorder and change: files, theory, and both backends alike."""
+"""Links that lose, delay, reorder and change: trace files, theory, equality of both backends."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from fuzz.links import DOES, LINKS
 SEED = 1
 ROUNDS = 2
 
-# What the simulated TCP makes of copies and of packets in disorder is not yet in all cases what the
-# kernel makes of it: see docs/explanation/parity.md. The link itself does the same on both.
+# The simulated TCP does not yet treat duplicated and reordered packets as the kernel does in every
+# case: see docs/explanation/parity.md. The link itself is the same on both.
 COPYLESS = ("reordering", "jitter disorder", "jitter spread", "delay changes")
 DISORDERLY = (*COPYLESS, "duplication", "several")
 
 
 def datagrams(link: dict[str, Any], rate: str, seconds: float, **more: Any) -> dict[str, Any]:
-    """UDP at a rate over one link."""
+    """UDP at a constant rate over one link."""
     link = {"between": ["a", "b"], "delay": "10 ms", "queue": "100 packets", **link}
     return {
         "duration": f"{seconds} s",
@@ -38,7 +38,7 @@ def datagrams(link: dict[str, Any], rate: str, seconds: float, **more: Any) -> d
 
 
 def carried_mbit_s(results: lab.Results, seconds: float, link: str = "a>b") -> float:
-    """What a direction of a link has delivered, with headers."""
+    """The rate that a direction of a link has delivered, with headers."""
     last = results.links.filter(link=link).sort("time_s").tail(1)
     waiting = last["queue_bytes"][0]
     return float((last["sent_bytes"][0] - waiting) * 8 / seconds / 1e6)
@@ -64,7 +64,8 @@ def test_a_trace_of_mahimahi_delivers_what_it_allows(
 
 
 def test_each_direction_has_a_trace_of_its_own_and_a_base_delay(tmp_path: Path) -> None:
-    # What CellReplay records: opportunities of uplink and downlink, and delays that change.
+    # The files that CellReplay records: delivery opportunities of uplink and downlink, and varying
+    # delays.
     (tmp_path / "up.txt").write_text("1\n")  # 12 Mbit/s
     (tmp_path / "down.txt").write_text("1\n" * 5)  # 60 Mbit/s
     (tmp_path / "base.txt").write_text("0 20\n5 40\n")
@@ -77,12 +78,12 @@ def test_each_direction_has_a_trace_of_its_own_and_a_base_delay(tmp_path: Path) 
     results = lab.run(tmp_path / "experiment.json", progress=False)
     assert carried_mbit_s(results, 10) == pytest.approx(12, rel=1e-3)
     assert carried_mbit_s(results, 10, "b>a") == pytest.approx(60, rel=1e-3)
-    # The first waits for an opportunity for a millisecond, and travels for 20.
+    # The first packet waits a millisecond for an opportunity, and travels for 20.
     assert results.flows["delay_min_ms"][0] == pytest.approx(21, abs=1e-3)
 
 
 def light_load(folder: Path) -> dict[str, Any]:
-    """A link whose trains of four packets have 10 to 30 ms, and a heavy load 12 Mbit/s."""
+    """A link whose trains of four packets have 10 to 30 ms, with 12 Mbit/s under heavy load."""
     (folder / "heavy.txt").write_text("1\n")
     (folder / "light.txt").write_text("0 10 0 1 1 4\n5000 30 0 1 1 4\n10000 10 0\n")
     return {
@@ -103,7 +104,7 @@ def test_a_light_load_has_the_delays_and_opportunities_of_its_trains(
     (tmp_path / "experiment.json").write_text(json.dumps(plain))
     flow = lab.run(tmp_path / "experiment.json", progress=False, backend=backend).flows
     # A datagram each 250 ms is alone on the link: it leaves at once, with the delay of its time,
-    # which is 10 ms at the start and 4 ms more each second.
+    # which is 10 ms at the start and grows by 4 ms per second.
     assert flow["delay_min_ms"][0] == pytest.approx(10, abs=1e-3)
     assert flow["delay_p99_ms"][0] == pytest.approx(10 + 4 * 4.75, abs=1e-3)
 
@@ -137,8 +138,8 @@ def test_jitter_is_distributed_as_asked(
         request.getfixturevalue("kernel")
     (tmp_path / "delays.txt").write_text("".join(f"{value}\n" for value in MEASURED))
     jitter, below = DISTRIBUTIONS[kind]
-    # Datagrams 25 ms apart: hardly one comes near another, so each keeps its own delay. 1000 bytes
-    # at 1 Gbit/s take 8 us, and the link 10 ms. A second link tells when they arrive.
+    # Datagrams are 25 ms apart, so that each keeps its own delay. 1000 bytes at 1 Gbit/s take 8 us,
+    # and the link 10 ms. A second link records the arrivals.
     plain = datagrams({"rate": "1 Gbit/s", "jitter": jitter}, "1 Mbit/s", 275)
     plain["network"]["links"].append({"between": ["b", "c"], "rate": "1 Gbit/s", "delay": "0 s"})
     plain["flows"][0] |= {
@@ -153,7 +154,7 @@ def test_jitter_is_distributed_as_asked(
     )
     assert len(sent) == len(arrived) == 10_500
     drawn = sorted(round(float(value) * 1e3 - 10.008, 6) for value in arrived - sent)
-    # Kolmogorov and Smirnov: the greatest distance, on either side of each step.
+    # Kolmogorov-Smirnov: the greatest distance, on either side of each step.
     steps = [(value, bisect_left(drawn, value), bisect_right(drawn, value)) for value in drawn]
     apart = [
         max(abs(after / 10_500 - below(value)), abs(before / 10_500 - below(value - 1e-6)))
@@ -163,7 +164,7 @@ def test_jitter_is_distributed_as_asked(
 
 
 def bursts(lost: list[int]) -> list[int]:
-    """The lengths of runs of numbers that follow each other."""
+    """The lengths of runs of consecutive numbers."""
     ends = [place for place, (here, there) in enumerate(pairwise(lost)) if there != here + 1]
     return [end - begin for begin, end in pairwise([-1, *ends, len(lost) - 1])]
 
@@ -196,17 +197,18 @@ def test_losses_have_the_rate_and_the_bursts_of_their_model(
     lost = [round(float(time) / gap_s) for time in results.drops["time_s"]]
     lengths = bursts(lost)
     if kind == "gilbert-time":
-        # States alternate: mean and variance of the share of time in one of them (Cox, Renewal
-        # Theory, 1962). Seen once for each packet they are a chain, as they have no memory.
+        # Alternating states: mean and variance of the share of time in one of them (Cox, Renewal
+        # Theory, 1962). Sampled once per packet they form a Markov chain, because they have no
+        # memory.
         rate = BAD_S / (GOOD_S + BAD_S)
         spread = math.sqrt(2 * (GOOD_S * BAD_S) ** 2 / (GOOD_S + BAD_S) ** 3 / (number * gap_s))
-        # A good state between two packets is not seen: it joins two bursts.
+        # A good state between two packets goes unnoticed and joins two bursts.
         back = 1 / GOOD_S / (1 / GOOD_S + 1 / BAD_S)
         stays = back + (1 - back) * math.exp(-gap_s * (1 / GOOD_S + 1 / BAD_S))
     else:
         to_bad, to_good = (0.02, 0.98) if kind == "independent" else (0.01, 0.25)
         rate = to_bad / (to_bad + to_good)
-        # The variance of the mean of a chain of two states, with the correlation that it has.
+        # The variance of the mean of a two-state chain, with its correlation.
         correlation = 1 - to_bad - to_good
         inflated = (1 + correlation) / (1 - correlation)
         spread = math.sqrt(rate * (1 - rate) / number * inflated)
@@ -219,11 +221,11 @@ def test_losses_have_the_rate_and_the_bursts_of_their_model(
 
 
 def bianchi(stations: int, packets: int) -> tuple[float, float]:
-    """Saturation throughput of 802.11, and how long a station waits, in microseconds.
+    """Saturation throughput of 802.11, and the waiting time of a station, in microseconds.
 
-    Bianchi 2000: equations 7, 9 to 11, 13 and 14 for basic access, with the parameters of its
-    table II. Throughput is a share of the rate. A frame has so many payloads of 8184 bits. A
-    station waits from one success to its next, less the time of a payload.
+    Bianchi 2000: equations 7, 9 to 11, 13 and 14 for basic access, with the parameters of its table
+    II. Throughput is a share of the rate. A frame has `packets` payloads of 8184 bits. A station
+    waits from one success to its next, less the time of a payload.
     """
     window, stages = 32, 3
     slot, sifs, difs, delta = 50, 28, 128, 1
@@ -233,7 +235,7 @@ def bianchi(stations: int, packets: int) -> tuple[float, float]:
         backed_off = p * window * sum((2 * p) ** stage for stage in range(stages))
         return 2 / (1 + window + backed_off)
 
-    # The chance of a collision, by bisection: one side grows with it, the other falls.
+    # The collision probability, by bisection: one side grows with it, the other falls.
     low, high = 0.0, 1.0
     for _ in range(100):
         p = (low + high) / 2
@@ -260,7 +262,8 @@ def test_contention_gives_the_goodput_of_its_published_model(stations: int, pack
     plain["record"] = {"samples": "off", "links": f"{seconds} s"}
     results = lab.run(as_experiment(plain), progress=False)
     goodput = stations * carried_mbit_s(results, seconds)
-    # The deviation of an access is its mean: four standard deviations of all of them.
+    # The standard deviation of an access time equals its mean: four standard deviations of all
+    # accesses.
     turns = share * seconds / stations / (0.008184 * packets)
     variation = access_us / (access_us + 8184 * packets)
     assert goodput == pytest.approx(share, rel=4 * variation / math.sqrt(turns))
@@ -279,7 +282,8 @@ def test_links_are_the_same_on_both_backends(kind: str) -> None:
     for number in range(place, ROUNDS * len(LINKS), len(LINKS)):
         plain = draw(SEED, number, LINKS).experiment
         if kind == "trace":
-            # Packets of two flows that arrive in one nanosecond are handed on flow by flow (GRO).
+            # Packets of two flows that arrive in the same nanosecond are delivered flow by flow
+            # (GRO).
             plain["flows"] = plain["flows"][:1]
         outcome = compare(plain)
         assert outcome.first is None, f"{kind} {number}: {outcome.first}"
@@ -288,7 +292,7 @@ def test_links_are_the_same_on_both_backends(kind: str) -> None:
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("kind", [*COPYLESS, "outages", "trace"])
 def test_datagrams_take_the_same_way_on_both_backends(kind: str) -> None:
-    """Also where packets overtake each other, without a TCP that makes something of it."""
+    """Including overtaking packets, without a TCP that reacts to them."""
     for number in range(list(LINKS).index(kind), ROUNDS * len(LINKS), len(LINKS)):
         plain = draw(SEED, number, LINKS).experiment
         plain["record"] = {"samples": "off", "links": "100 ms"}

@@ -1,4 +1,4 @@
-"""The Linux backend: its network, the kernel's algorithms, that it repeats, and its errors.
+"""The backend `linux`: its network, the kernel's algorithms, repeatability, and errors.
 
 Expected values are arithmetic: sizes are those of IP packets, times are those of the file.
 """
@@ -39,7 +39,7 @@ def link(**settings: object) -> lab.Network:
 
 
 def flow(**settings: object) -> lab.Flow:
-    """A flow from the one to the other."""
+    """A flow from host a to host b."""
     return lab.Flow(from_="a", to="b", **settings)  # type: ignore[arg-type]
 
 
@@ -62,7 +62,7 @@ def captured(results: lab.Results) -> Iterator[tuple[float, bytes]]:
 
 
 def running_kernels(below: Path) -> list[str]:
-    """The numbers of all processes that are kernels of ours and work below this folder."""
+    """The ids of our kernel processes that work below a folder."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -85,22 +85,24 @@ def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
         record=lab.Record(samples="ack"),
     )
     row = results.flows.row(0, named=True)
-    # Samples are of the connection: they go on from one answer of 100 bytes to the next.
+    # Samples belong to the connection: they continue from one answer of 100 bytes to the next.
     acked = results.samples["acked_bytes"]
     assert acked.is_sorted()
     assert 1900 <= acked.max() <= 2000
-    # 100 bytes, 20 of IP, 32 of TCP with timestamps: 152 bytes take 121.6 us, there and back.
+    # 100 bytes of data, 20 of IP, 32 of TCP with timestamps: 152 bytes take 121.6 us in each
+    # direction.
     round_trip_ms = 2 * (20 + 152 * 8 / 10e6 * 1e3)
-    # A SYN and its answer have 60 bytes each; the ACK goes with the first question.
+    # SYN and SYN-ACK have 60 bytes each; the ACK travels with the first request.
     opening_ms = 2 * (20 + 60 * 8 / 10e6 * 1e3)
     expected_ms = opening_ms + 20 * round_trip_ms
     assert row["outcome"] == "completed"
     assert abs(row["completion_s"] * 1e3 - expected_ms) / 21 < 0.020
-    # The first has the opening before it; each begins when the one before has its answer.
+    # The first request follows the handshake; each further one begins when the previous answer
+    # arrives.
     requests = results.transfers
     assert (requests["transfer"].to_list(), row["transfers"]) == (list(range(1, 21)), 20)
     expected = [opening_ms + round_trip_ms] + [round_trip_ms] * 19
-    # Up to two ACKs of 52 bytes go ahead of the first ones.
+    # Up to two ACKs of 52 bytes precede the first ones.
     ahead_ms = 2 * 52 * 8 / 10e6 * 1e3
     assert (requests["completion_s"] * 1e3).to_list() == pytest.approx(
         expected, abs=ahead_ms + 1e-3
@@ -171,7 +173,7 @@ def test_runs_repeat_to_the_last_bit() -> None:
 
 @pytest.fixture
 def older_kernel() -> str:
-    """Linux 6.1, where somebody has built it: that takes too long for a test."""
+    """Linux 6.1, if it has been built: building takes too long for a test."""
     if not any(kernel.name == "6.1" and not kernel.is_outdated for kernel in lab.kernels()):
         pytest.skip("there is no kernel 6.1; `tcplab kernel build --version 6.1` makes one")
     return "6.1"
@@ -196,7 +198,7 @@ def test_an_older_kernel_runs_the_same_and_repeats(older_kernel: str) -> None:
 
 
 def test_the_kernels_random_numbers_follow_the_seed() -> None:
-    # CDG backs off by chance.
+    # CDG backs off at random.
     def windows(seed: int) -> list[int]:
         chain = lab.Chain(rate="10 Mbit/s", delay="10 ms", queue="30 packets")
         experiment = lab.Experiment(
@@ -232,7 +234,7 @@ def test_a_hundred_flows_share_a_link() -> None:
     )
     assert len(results.flows) == 100
     assert (results.flows["bytes"] > 0).all()
-    # Headers of 52 bytes in 1500 leave 96.5 %; slow start and 100 beginnings cost something.
+    # Headers of 52 bytes in 1500 leave 96.5 %; slow start and 100 handshakes cost some more.
     assert 90 < results.flows["goodput_mbit_s"].sum() < 96.6
 
 
@@ -262,9 +264,9 @@ def test_rtts_are_the_same_on_both_backends(options: dict[str, bool]) -> None:
     )
     sim, linux = (lab.run(experiment, backend=name).flows for name in ("sim", "linux"))
     for column in RTTS:
-        # To a microsecond, which the kernel counts in.
+        # Within a microsecond, the kernel's unit.
         assert linux[column][0] == pytest.approx(sim[column][0], abs=1.1e-3), column
-    # Nothing is faster than the link: 20 ms each way, a full segment there and an ACK back.
+    # No RTT is below the path's: 20 ms each way, a full segment and an ACK.
     assert linux["rtt_min_ms"][0] > 40
 
 
@@ -296,13 +298,13 @@ def test_a_repeated_handshake_is_not_data_sent_again() -> None:
     for backend in ("sim", "linux"):
         flows = lab.run(experiment, backend=backend).flows
         opened = flows.filter(pl.col("sent_segments") > 0)
-        # Each flow has one segment of data: what was sent beyond it was sent again.
+        # Each flow has one segment of data: everything beyond was retransmitted.
         beyond = opened["sent_segments"] - opened["retransmitted_segments"]
         assert set(beyond) == {1}, backend
-        # Some waited a second or more for their handshake and sent their data once.
+        # Some flows waited a second or more for their handshake and sent their data once.
         late = opened.filter((pl.col("completion_s") > 1) & (pl.col("retransmitted_segments") == 0))
         assert len(late) > 0, backend
-        # RTTs are of data sent once, and nothing arrives faster than the link.
+        # RTTs are of data sent once, and cannot be below the path's.
         assert flows["rtt_min_ms"].drop_nulls().min() > 40, backend  # type: ignore[operator]
 
 
@@ -324,7 +326,7 @@ def test_a_flow_that_never_connects_has_no_goodput() -> None:
 
 
 def test_datagrams_that_were_all_sent_end_with_the_last_arrival() -> None:
-    # 10 datagrams every 10 ms; the third is lost, or the last.
+    # 10 datagrams every 10 ms; the third or the last is lost.
     lost = {"third": [3], "last": [10], "all": list(range(1, 11)), "none": [11]}
     for name, packets in lost.items():
         stream = lab.UdpTraffic(interval="10 ms", payload="972 B", packets=10)
@@ -332,7 +334,7 @@ def test_datagrams_that_were_all_sent_end_with_the_last_arrival() -> None:
         results = on_linux(duration="5 s", network=link(loss=listed), flows=[flow(traffic=stream)])
         row = results.flows.row(0, named=True)
         assert row["outcome"] == ("completed" if name == "none" else "partial")
-        # A datagram has 1000 bytes: 0.8 ms at 10 Mbit/s, and 20 ms on the way.
+        # A datagram has 1000 bytes: 0.8 ms at 10 Mbit/s, plus 20 ms of propagation.
         last_s = {"last": 0.08 + 0.0208, "all": 0.09}.get(name, 0.09 + 0.0208)
         assert row["end_s"] == pytest.approx(last_s, abs=1e-4), name
         assert (row["completion_s"] is None) == (name != "none")
@@ -350,7 +352,7 @@ def test_datagrams_that_were_all_sent_end_with_the_last_arrival() -> None:
 
 
 def test_delays_of_a_burst_are_those_of_arithmetic() -> None:
-    # 1000 bytes take 0.8 ms and come every 0.4 ms: each waits 0.4 ms longer than the one before.
+    # 1000 bytes take 0.8 ms and arrive every 0.4 ms: each waits 0.4 ms longer than the one before.
     burst = lab.UdpTraffic(interval="400 us", payload="972 B", packets=5)
     results = on_linux(duration="2 s", network=link(), flows=[flow(traffic=burst)])
     row = results.flows.row(0, named=True)
@@ -359,7 +361,8 @@ def test_delays_of_a_burst_are_those_of_arithmetic() -> None:
     assert row["delay_mean_ms"] == pytest.approx(21.6, abs=2e-6)
     assert row["delay_p50_ms"] == pytest.approx(21.6, abs=2e-6)
     assert row["delay_p95_ms"] == row["delay_p99_ms"] == pytest.approx(22.4, abs=2e-6)
-    # RFC 3550: J grows by a sixteenth of what 0.4 ms exceed it, four times; RFC 3393: 0.4 ms each.
+    # RFC 3550: J approaches 0.4 ms by a sixteenth of the difference, four times; RFC 3393: 0.4 ms
+    # each.
     assert row["jitter_ms"] == pytest.approx(0.4 * (1 - (15 / 16) ** 4), abs=2e-6)
     assert row["ipdv_ms"] == pytest.approx(0.4, abs=2e-6)
 
@@ -380,7 +383,8 @@ def test_options_reach_the_kernel() -> None:
         record=lab.Record(samples="ack"),
         sweep={"stack.initial_window": [2, 20]},
     )
-    # The first ACK finds the first window, and slow start adds what it covers: one or two segments.
+    # The first ACK finds the first window, and slow start adds the one or two segments that it
+    # covers.
     first = results.joined("samples").group_by("stack.initial_window", maintain_order=True).first()
     assert first["cwnd_segments"].to_list()[0] in (3, 4)
     assert first["cwnd_segments"].to_list()[1] in (21, 22)
@@ -409,7 +413,7 @@ def test_parameters_of_kernel_modules_mean_the_same_on_both_backends(
             record=lab.Record(samples="ack"),
         )
         samples: pl.DataFrame = lab.run(experiment, backend=backend).samples
-        # Through slow start, the first losses, and on.
+        # Covers slow start, the first losses, and some time after.
         return samples["cwnd_segments"].head(2000).to_list()
 
     assert windows("sim", cc) == windows("linux", cc)
@@ -419,8 +423,8 @@ def test_parameters_of_kernel_modules_mean_the_same_on_both_backends(
 @pytest.mark.parametrize(
     ("options", "times"),
     [
-        # Timers of a SYN run out at a multiple of 64 ms, 16 ms after it (INITIAL_JIFFIES); the last
-        # wait is what the user timeout leaves.
+        # SYN timers expire at a multiple of 64 ms, 16 ms after it (INITIAL_JIFFIES); the user
+        # timeout cuts the last wait short.
         ({"user_timeout": "5 s"}, [0, 1.04, 2.064, 3.088, 4.112]),
         ({"syn_retries": 2, "syn_linear_timeouts": 1}, [0, 1.04, 2.064, 4.112]),
         ({"syn_retries": 3, "syn_linear_timeouts": 0}, [0, 1.04, 3.088, 7.12]),
@@ -454,14 +458,14 @@ def test_both_backends_repeat_a_syn_ack_alike() -> None:
         backend: lab.run(experiment, backend=backend).drops["time_s"].to_list()
         for backend in ("sim", "linux")
     }
-    # The SYN comes at 20 ms and again at 1.06 s, and each is answered; the timer repeats the rest.
+    # The SYN arrives at 20 ms and again at 1.06 s, and each is answered; the timer repeats the
+    # rest.
     assert lost["sim"] == pytest.approx(lost["linux"], abs=1e-6)
 
 
 def test_a_syn_repeated_without_need_costs_no_window_on_either_backend() -> None:
-    # The answer to the first SYN comes after 2.4 s, when the third has left. Where timestamps tell
-    # which one was answered, the first window is ten segments, else one:
-    # tcp_try_undo_spurious_syn.
+    # The answer to the first SYN arrives after 2.4 s, when the third has left. If timestamps tell
+    # which SYN was answered, the first window is ten segments, else one: tcp_try_undo_spurious_syn.
     experiment = lab.Experiment(
         duration="8 s",
         network=link(delay="1.2 s"),
@@ -492,15 +496,15 @@ def test_keepalives_are_sent_on_both_backends() -> None:
         links = lab.run(experiment, backend=backend).links
         there = links.filter(pl.col("link") == "a>b")
         sent = dict(zip(there["time_s"], there["sent_packets"], strict=True))
-        # The last data is acknowledged at about 1 s: both ends probe at about 6, 11, 16, 21 and
-        # 26 s, and answer as often.
+        # The last data is acknowledged at about 1 s: both ends probe at about 6, 11, 16, 21 and 26
+        # s, and answer as often.
         assert sent[30.0] - sent[5.0] == 10, backend
 
 
 @pytest.mark.parametrize("lost", [[], [2], [4]])
 def test_fast_open_is_the_same_on_both_backends(lost: list[int]) -> None:
-    # Of the packets with data, the second is the SYN of the second transfer, the fourth the first
-    # after the SYN of the third.
+    # Of the packets with data, the second is the SYN of the second transfer, and the fourth is the
+    # first after the SYN of the third.
     sizes = ["1 kB", "1 kB", "30 kB"]
     experiment = lab.Experiment(
         duration="12 s",
@@ -517,7 +521,7 @@ def test_fast_open_is_the_same_on_both_backends(lost: list[int]) -> None:
     }
     assert times["sim"] == pytest.approx(times["linux"], abs=1e-6)
     if 2 not in lost:
-        # One way, and 1000 bytes with 72 of headers: all of it is in the SYN.
+        # One direction, and 1000 bytes with 72 of headers: everything is in the SYN.
         assert times["sim"][1] == pytest.approx(0.020 + 1072 * 0.8e-6, abs=1e-6)
 
 
@@ -529,13 +533,13 @@ def test_a_server_answers_before_the_handshake_ends() -> None:
         flows=[flow(name=f"r{i}", start=f"{i} s", traffic=questions) for i in range(2)],
         stack=lab.Stack(fast_open=True),
     )
-    # A question in a SYN: 100 bytes and 72 of headers; the answer, behind a SYN-ACK of 60, has 152.
+    # A request in a SYN: 100 bytes and 72 of headers; the answer, after a SYN-ACK of 60, has 152.
     expected = 2 * 0.020 + (172 + 60 + 152) * 0.8e-6
     assert results.flows["completion_s"].to_list()[1] == pytest.approx(expected, abs=1e-6)
 
 
 def narrow(**settings: object) -> lab.Network:
-    """A path whose middle takes smaller packets than its ends."""
+    """A path whose middle link has a smaller MTU than its ends."""
     wide = {"rate": "100 Mbit/s", "delay": "5 ms"}
     middle = {"rate": "10 Mbit/s", "delay": "15 ms", "mtu": 1000} | settings
     links = [(("a", "r"), wide), (("r", "q"), middle), (("q", "b"), wide)]
@@ -560,12 +564,12 @@ def test_the_largest_packet_of_a_path_is_found_on_both_backends() -> None:
     assert all(mine == pytest.approx(theirs, rel=0.005) for mine, theirs in times)
     for results in (sim, linux):
         too_large = results.drops.filter(pl.col("reason") == "PKT_TOO_BIG")
-        # The whole first window, and nothing once the size is known.
+        # The whole first window is too large, and nothing once the path MTU is known.
         assert too_large["flow"].to_list() == ["first"] * 10
 
 
 def test_a_largest_segment_counts_while_the_path_has_said_nothing() -> None:
-    # More than the path takes, and less than the first link does: the first packets have that size.
+    # The MSS is above the path's MTU and below the first link's: the first packets have that size.
     experiment = lab.Experiment(
         duration="2 s",
         network=narrow(),
@@ -579,7 +583,7 @@ def test_a_largest_segment_counts_while_the_path_has_said_nothing() -> None:
 
 
 def test_probing_reaches_the_kernel() -> None:
-    # Sizes are searched for from 1024 bytes up.
+    # Path MTU probing starts at 1024 bytes.
     for probing, largest in [("off", 1500), ("always", 1076)]:
         results = on_linux(
             duration="1 s",
@@ -626,8 +630,8 @@ def test_flows_of_one_host_may_have_different_options() -> None:
 @pytest.mark.parametrize("kind", ["two hosts", "antiparallel"])
 def test_that_flows_have_namespaces_changes_nothing(kind: str) -> None:
     def samples(retries: list[int]) -> pl.DataFrame:
-        """Of flows between two hosts, with this number of repetitions of a SYN-ACK in turn: nothing
-        is lost of a handshake here, so they make no difference but that of namespaces.
+        """Samples of flows between two hosts, with these numbers of SYN-ACK retries in turn. No
+        packet of a handshake is lost, so the retries only force separate namespaces.
         """
         plain = draw(5, list(KINDS).index(kind)).experiment
         assert len(plain["flows"]) > 1
@@ -646,12 +650,12 @@ def test_options_of_a_host_reach_the_segments_of_their_flow_alone() -> None:
         record=lab.Record(packets=["a>b"]),
     )
     largest = results.packets.group_by("flow").agg(pl.col("payload_bytes").max()).sort("flow")
-    # 1500 bytes without 40 of headers, and 12 of timestamps.
+    # 1500 bytes minus 40 of headers, and 12 of timestamps.
     assert largest.rows() == [("flow1", 1460), ("flow2", 1448)]
 
 
 def offered(**options: object) -> tuple[int, int]:
-    """The window of a SYN-ACK, and the greatest one later; both backends offer the same."""
+    """The window of a SYN-ACK, and the greatest later one; both backends must agree."""
     experiment = lab.Experiment(
         duration="2 s",
         network=link(rate="100 Mbit/s"),
@@ -668,25 +672,25 @@ def offered(**options: object) -> tuple[int, int]:
 
 
 def test_buffers_that_programs_ask_for_do_not_grow_and_have_a_most() -> None:
-    # Twice as much memory, of which half is window as long as nothing is known, in whole segments
-    # of 1448 bytes: 13 of them. Each takes 2304 bytes of memory or more.
+    # The memory is doubled, and half of it is window until more is known, in whole segments of 1448
+    # bytes: 13 of them. Each takes at least 2304 bytes of memory.
     first, most = offered(window_scaling=False, so_rcvbuf="20 kB")
     assert first == 13 * 1448
     assert first < most <= 40_000 * 1448 / 2304
-    # No more than the host allows.
+    # The value is limited by the host's.
     assert offered(window_scaling=False, so_rcvbuf="20 MB", rmem_max="20 kB") == (first, most)
 
 
 def test_windows_that_programs_and_routes_limit() -> None:
-    # tcp_select_initial_window: 20 whole segments of 1448 bytes; unscaled windows, of up to 65535.
+    # tcp_select_initial_window: 20 whole segments of 1448 bytes; unscaled windows of up to 65535.
     first, most = offered(window_clamp="30 kB")
     assert (first, most) == (20 * 1448, 65_535)
     assert offered(initial_receive_window=10)[0] == 10 * 1448
 
 
 def test_a_route_names_the_congestion_control_of_programs() -> None:
-    # TCP_CONGESTION is option 13. The last one asks for another, and has it: a route's counts for
-    # those whose `cc` is not the kernel's own.
+    # TCP_CONGESTION is option 13. The last program asks for another algorithm and gets it; a
+    # route's applies to connections whose `cc` is not the kernel's own.
     ask = (
         "import socket; s = socket.socket(); {asks}s.connect(('{{server}}', 7000)); "
         "print(s.getsockopt(6, 13, 16).rstrip(bytes(1)).decode())"
@@ -734,7 +738,7 @@ def test_a_receive_buffer_that_the_kernel_does_not_take_is_refused(kernel: lab.K
 
     with pytest.raises(lab.ConfigError, match=r"stack\.rmem: .*4096 B"):
         planned("4095 B")
-    # The kernel takes it, or the run would fail.
+    # The kernel accepts the value, or the run would fail.
     on_linux(duration="1 s", network=link(), flows=[flow()], stack=lab.Stack(rmem="4096 B"))
 
 
@@ -781,10 +785,10 @@ def test_both_backends_have_the_same_rows_of_packets(queue: Any) -> None:
     )
     kernel, sim = (lab.run(experiment, backend=backend).packets for backend in ("linux", "sim"))
     assert set(kernel["point"]) == {"enter", "leave", "arrive", "drop"}
-    # One loss on the wire each way.
+    # One loss on the wire in each direction.
     assert (kernel["point"] == "drop").sum() >= 2
     assert points(kernel) == points(sim)
-    # The handshake, whose sequence numbers the data goes on with.
+    # The handshake, from which the sequence numbers of data continue.
     first = kernel.filter(pl.col("payload_bytes") > 0).row(0, named=True)
     leaving = kernel.filter((pl.col("point") == "leave") & (pl.col("flow") == "flow1"))
     syn, answer = leaving.row(0, named=True), leaving.row(1, named=True)
@@ -803,8 +807,8 @@ def test_both_backends_have_the_same_rows_of_packets(queue: Any) -> None:
 def test_what_is_late_for_a_connection_that_is_over_is_answered_alike(
     traffic: lab.WebTraffic | lab.ArrivalsTraffic, at: str
 ) -> None:
-    # tcp_timewait_state_process, tcp_v4_send_reset: while a connection ends, its path becomes forty
-    # times as long. Data and FINs leave again, and reach what is left of it.
+    # tcp_timewait_state_process, tcp_v4_send_reset: while a connection closes, its path becomes
+    # forty times as long. Data and FINs are retransmitted, and meet the remains of the connection.
     experiment = lab.Experiment(
         duration="5 s",
         network=link(rate="10 Mbit/s", delay="10 ms", delay_changes=[[at, "400 ms"]]),
@@ -817,10 +821,10 @@ def test_what_is_late_for_a_connection_that_is_over_is_answered_alike(
 
 
 def points(packets: pl.DataFrame) -> list[tuple[object, ...]]:
-    """The rows of a table of packets, those of one nanosecond in the order of the alphabet, with
-    sequence numbers from those of the handshake on.
+    """The rows of a table of packets, rows of one nanosecond in alphabetical order, with sequence
+    numbers relative to the handshake.
     """
-    # On `sim` transmission may begin within a nanosecond: the kernel counts whole ones.
+    # Transmission on `sim` may begin within a nanosecond; the kernel counts whole ones.
     rows = packets.with_columns((pl.col("time_s") * 1e9 + 1e-3).floor().alias("time_ns"))
     is_syn = pl.col("flags").str.contains("SYN") & (pl.col("point") == "enter")
     syns = rows.filter(is_syn).unique(["flow", "link"], keep="first", maintain_order=True)
@@ -831,7 +835,7 @@ def points(packets: pl.DataFrame) -> list[tuple[object, ...]]:
         flow, link, ack = row["flow"], row["link"], row["ack"]
         seq = (row["seq"] - initial[flow, link]) % 2**32
         ack = None if ack is None else (ack - initial[flow, back[link]]) % 2**32
-        # The kernel does not push a FIN without data, which says as much; `sim` does.
+        # The kernel sets no PSH on a FIN without data; `sim` does.
         flags = str(row["flags"]).replace("FIN PSH", "FIN")
         rest = ["transport", "ecn", "window", "payload_bytes", "bytes"]
         return (row["time_ns"], link, row["point"], flow, seq, ack, flags, *map(row.get, rest))
@@ -866,7 +870,7 @@ def test_a_server_of_ipv6_that_serves_ipv4_is_observed() -> None:
     results = on_linux(duration="5 s", network=link(), flows=[flow(traffic=programs)])
     row = results.flows.row(0, named=True)
     assert (row["from"], row["bytes"], row["transfers"]) == ("a", 300_000, 1)
-    # 1448 bytes of data in a segment of 1500 bytes: 207.2 of them.
+    # 1448 bytes of data in a segment of 1500 bytes: 207.2 segments.
     assert row["sent_segments"] >= 208
     assert row["rtt_min_ms"] >= 40
     assert len(results.samples) > 0
@@ -880,7 +884,7 @@ def test_programs_that_are_never_answered_are_known_too() -> None:
     results = on_linux(duration="5 s", network=link(loss="100 %"), flows=[flow(traffic=programs)])
     assert results.flows.select("flow", "bytes", "transfers").rows() == [("flow1", 0, 1)]
     assert results.transfers.select("flow", "transfer", "bytes").rows() == [("flow1", 1, 0)]
-    # Linux sends a SYN four times again, a second apart, before it waits longer
+    # Linux retransmits a SYN four times at intervals of a second before it backs off
     # (tcp_syn_linear_timeouts): at 0, 1, 2 and 3 s.
     assert results.drops["flow"].to_list() == ["flow1"] * 4
 
@@ -892,7 +896,7 @@ def test_programs_that_fail_are_named() -> None:
 
 
 def broken_run(tcplab: Command, folder: Path, client: str) -> str:
-    """What is said of an experiment whose program breaks the guest; nothing may be left of it."""
+    """The error of an experiment whose program breaks the guest; nothing may be left of it."""
     (folder / "broken.toml").write_text(
         'duration = "5 s"\n'
         'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
@@ -909,12 +913,13 @@ def broken_run(tcplab: Command, folder: Path, client: str) -> str:
 
 
 def break_kernel(below: Path) -> None:
-    """Tells the kernel whose files lie below that it has used an address that is none."""
+    """Sends the kernel whose files are below a folder a signal for an invalid memory access."""
     for _ in range(400):
         time.sleep(0.05)
-        # Processes that it has started have its command line and folder too; it is the first.
+        # Its child processes share its command line and folder; the kernel itself is the first.
         kernels = [int(one) for one in running_kernels(below)]
-        # It has booted when process 1 has made this folder; half a second later it is at work.
+        # The kernel has booted when process 1 has made this folder; half a second later it is
+        # running.
         if kernels and list(below.glob("*/sys")):
             time.sleep(0.5)
             os.kill(min(kernels), signal.SIGSEGV)
@@ -932,9 +937,9 @@ def test_a_kernel_that_panics_has_the_last_word(
     attack.join()
     said = str(failed.value)
     assert "the kernel ended before the experiment did; its last lines were:" in said
-    # What comes after these words depends on what the kernel was just doing.
+    # The rest of the line depends on what the kernel was doing.
     assert "Kernel panic - not syncing: " in said
-    # Terminals of the machine are not for it, which is nothing to speak of.
+    # Messages about terminals of the machine are suppressed.
     assert "check_one_sigio" not in said
     assert list(tmp_path.iterdir()) == []
 
@@ -974,13 +979,13 @@ def test_web_sessions_take_what_their_packets_take(persistent: bool) -> None:
         record=lab.Record(captures=["b>a"]),
     )
     flows = results.transfers
-    # Headers are 52 bytes. The question has 400 bytes more, the answer 1448.
+    # Headers are 52 bytes. The request has 400 bytes of data, the answer 1448.
     way_ms = {size: 20 + size * 8 / 10e6 * 1e3 for size in (60, 452, 1500)}
     exchange_ms = way_ms[452] + way_ms[1500]
-    # A SYN and its answer have 60 bytes; the ACK, of 52, is sent just before the question.
+    # SYN and SYN-ACK have 60 bytes; the ACK, of 52, is sent just before the request.
     opening_ms = 2 * way_ms[60] + 52 * 8 / 10e6 * 1e3
     expected_ms = [opening_ms + exchange_ms] + [exchange_ms + (not persistent) * opening_ms] * 2
-    # What acknowledges and ends the session before goes first: up to four packets of 52 bytes.
+    # The last ACKs and FINs of the previous session precede: up to four packets of 52 bytes.
     closing_ms = 4 * 52 * 8 / 10e6 * 1e3
     assert (flows["completion_s"] * 1e3).to_list() == pytest.approx(expected_ms, abs=closing_ms)
     assert flows["start_s"].to_list()[1:] == pytest.approx(flows["end_s"].to_list()[:-1], abs=1e-6)
@@ -993,7 +998,7 @@ def test_web_sessions_take_what_their_packets_take(persistent: bool) -> None:
     assert (page["outcome"], page["transfers"], page["completed_transfers"]) == ("completed", 3, 3)
     assert page["completion_s"] == pytest.approx(flows["end_s"].max(), abs=1e-9)
     assert page["completion_p50_s"] == pytest.approx(flows["completion_s"].median(), abs=1e-12)
-    # A SYN without an ACK opens a connection: the flags are in byte 13 of what follows 20 of IP.
+    # A SYN without an ACK opens a connection: the flags are in byte 13 after 20 bytes of IP.
     opened = sum(packet[33] & 0x12 == 0x02 for _, packet in captured(results))
     assert opened == (1 if persistent else 3)
 
@@ -1010,20 +1015,20 @@ def test_a_page_is_loaded_over_a_few_connections() -> None:
         flows=[flow(traffic=page)],
         record=lab.Record(samples="ack"),
     )
-    # In the order in which they end.
+    # In the order of their ends.
     assert results.transfers["end_s"].is_sorted()
     flows = results.transfers.sort("transfer")
     assert flows["class"].to_list() == ["large"] * 2 + ["small"] * 7
     assert flows["bytes"].to_list() == [120_000] * 2 + [4_000] * 7
     assert set(flows["outcome"]) == {"completed"}
     assert results.flows["from"].to_list() == ["a"]
-    # 82.9 and 2.8 segments of 1448 bytes, none of which is lost.
+    # 82.9 and 2.8 segments of 1448 bytes, none lost.
     assert flows["sent_segments"].to_list() == [83] * 2 + [3] * 7
-    # Two begin at once; each of the others when one ends.
+    # Two sessions begin at once; each further one begins when one ends.
     starts, ends = flows["start_s"].to_list(), flows["end_s"].to_list()
     assert starts[:2] == pytest.approx([0, 0], abs=1e-6)
     assert starts[2:] == pytest.approx(sorted(ends)[:7], abs=1e-6)
-    # What a session acknowledges is its own.
+    # Each session's acknowledged bytes are its own.
     acked = results.samples.group_by("flow", maintain_order=True).agg(pl.col("acked_bytes").max())
     sizes = {f"flow1#{number}": size for number, size in enumerate(flows["bytes"], 1)}
     assert all(bytes_ <= sizes[name] + 1 for name, bytes_ in acked.rows())
@@ -1034,11 +1039,11 @@ def test_a_page_is_loaded_over_a_few_connections() -> None:
 def test_a_page_larger_than_the_experiment_is_cut_short() -> None:
     page = web(classes=[lab.SessionClass(name="large", count=3, size="1 MB")])
     results = on_linux(duration="1 s", network=link(), flows=[flow(traffic=page)])
-    # 1 MB takes 0.8 s and the opening: the second is cut short, and the third does not begin.
+    # 1 MB takes 0.8 s plus the handshake: the second is cut short, and the third does not begin.
     assert results.transfers["outcome"].to_list() == ["completed", "unfinished"]
     row = results.flows.row(0, named=True)
     assert (row["outcome"], row["transfers"], row["completed_transfers"]) == ("unfinished", 2, 1)
-    # The second counts as the longest.
+    # The second transfer counts as the longest.
     assert row["completion_p50_s"] == results.transfers["completion_s"][0]
     assert (row["completion_p95_s"], row["completion_s"]) == (None, None)
 
@@ -1061,7 +1066,8 @@ def test_transfers_arrive_at_random_and_repeat() -> None:
     assert set(flows["outcome"]) == {"completed"}
     starts = flows["start_s"].to_list()
     assert starts == sorted(starts)
-    # The last of 20 at 5 a second: 4 s, with a standard deviation of sqrt(20) / 5 s; four of them.
+    # The last of 20 at 5 per second: 4 s, with a standard deviation of sqrt(20) / 5 s; four of
+    # these.
     assert abs(starts[-1] - 4) < 4 * 20**0.5 / 5
     assert lab.run(arriving(), backend="linux").digests == results.digests
     other_sizes = lab.run(
@@ -1074,7 +1080,7 @@ def test_transfers_arrive_at_random_and_repeat() -> None:
 def test_arrivals_end_with_the_experiment() -> None:
     experiment = arriving(per_second=20, transfers=None)
     flows = lab.run(experiment, backend="linux").transfers
-    # 400 in 20 s, with a standard deviation of 20; four of them.
+    # 400 in 20 s, with a standard deviation of 20; four of these.
     assert abs(len(flows) - 400) < 80
     assert flows["start_s"].max() < 20
 

@@ -1,4 +1,4 @@
-"""Windows and intervals: the same on both backends, on disk, and in the results of Python."""
+"""Measuring windows and intervals: the same on both backends, on disk, and in Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import tcplab as lab
 
 
 def on_both(**settings: Any) -> lab.Results:
-    """Runs an experiment on both backends, whose flows and intervals are equal to the last bit."""
+    """Runs an experiment on both backends. Flows and intervals must be equal to the last bit."""
     experiment = lab.Experiment(**settings)
     ours = lab.run(experiment)
     theirs = lab.run(experiment, backend="linux")
@@ -113,9 +113,10 @@ def test_the_edge_of_a_window_may_be_the_nanosecond_of_an_arrival() -> None:
     for edge in (end_ns - 1, end_ns, end_ns + 1):
         measure = lab.Measure(to=f"{edge} ns")
         bytes_before[edge - end_ns] = on_both(**experiment, measure=measure).flows["bytes"][0]
-    # The last segment arrives at the edge, and is of what begins there: 88 bytes after 69 others.
+    # The last segment arrives at the edge, and belongs to what begins there: 88 bytes after 69
+    # others.
     assert bytes_before == {-1: 69 * 1448, 0: 69 * 1448, 1: 100_000}
-    # ACKs that arrive at the edge are the sender's side of it.
+    # ACKs that arrive at the edge decide the sender's side of it.
     for time_s in whole.samples["time_s"].sample(4, seed=7):
         edge = f"{round(time_s * 1e9)} ns"
         on_both(**experiment, measure=lab.Measure(from_=edge), every="7.3 ms")
@@ -137,7 +138,7 @@ def test_programs_are_measured() -> None:
         duration="3 s", every="250 ms", network=link(), flows=[flow(traffic=command)]
     )
     results = lab.run(experiment, backend="linux")
-    # Ten times 10 kB, from the client to the server, a tenth of a second apart.
+    # Ten transfers of 10 kB from the client to the server, a tenth of a second apart.
     assert results.intervals["bytes"].sum() == 100_000 == results.flows["bytes"][0]
     assert (results.intervals["bytes"] > 0).sum() in (4, 5)
     for column in ("transfers", "completed_transfers"):
@@ -154,7 +155,7 @@ def test_the_example_adds_up(tmp_path: Path) -> None:
     assert sums["bytes"].to_list() == results.flows["bytes"].to_list()
     assert results.intervals["start_s"].to_list() == [float(20 + k // 2) for k in range(80)]
     assert results.runs.select("measured_from_s", "measured_to_s").row(0) == (20.0, 60.0)
-    # From disk, they are the same; what was computed again, too.
+    # Stored results are the same, and so are recomputed ones.
     again = lab.run(EXAMPLES / "measure.toml", out=tmp_path)
     assert not again.computed
     assert again.intervals.equals(results.intervals)

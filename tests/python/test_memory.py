@@ -1,7 +1,7 @@
-"""No experiment takes more memory than it may; none that fits is refused.
+"""No experiment uses more memory than allowed, and none that fits is refused.
 
-What a run takes is measured in a process of its own, as the peak of its resident set, less that of
-a run of next to nothing.
+The memory of a run is measured in a process of its own, as its peak resident set minus that of a
+minimal run.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ print(json.dumps([peak, results.plans[0].memory, rows]))
 """
 
 ROW, DROP = 256, 400
-"""Bytes of a row as they are counted (`crates/model/src/memory.rs`)."""
+"""Counted bytes per row (`crates/model/src/memory.rs`)."""
 
 ROWS = 65_536
-"""The rows of a table that are in memory at most."""
+"""The most rows of a table that are in memory."""
 
 STORING = 100_000_000
-"""What it takes to store tables that are longer (`docs/explanation/security-host.md`)."""
+"""The memory for storing longer tables (`docs/explanation/security-host.md`)."""
 
 OFF = lab.Record(samples="off", links="off")
 
@@ -126,7 +126,7 @@ def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
         peaks.append(peak)
         samples.append(rows["samples"])
     # Three parts, and more than 36: 600 MB if they were held. The allocators of the threads that
-    # write tables differ by 40 MB from run to run.
+    # write tables differ by 40 MB between runs.
     assert 3 * ROWS < samples[0] < samples[1] / 12
     assert peaks[1] - peaks[0] < (samples[1] - samples[0]) * ROW / 10
 
@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_refused_before_it_begins(tcplab: Command, tmp_path
 
 
 def test_changes_of_links_are_counted_before_they_are_made() -> None:
-    # Each direction of 48 links a thousand times a second: 59 s of that are 2,832,000 changes.
+    # Each direction of 48 links changes a thousand times per second: 2,832,000 changes in 59 s.
     experiment = LARGE["changes of links"]
     plans = [experiment.replace(duration=duration).plans()[0] for duration in ("1 s", "60 s")]
     assert plans[1].memory - plans[0].memory == 2 * 48 * 59_000 * 40
@@ -164,7 +164,7 @@ ON_THEIR_WAY = lab.Experiment(
     flows=[flow(traffic=lab.UdpTraffic(rate="100 Mbit/s", payload="100 B"))],
     record=OFF,
 )
-"""Packets of 128 bytes: some 100,000 a second for two seconds, each counted as 300 bytes."""
+"""Packets of 128 bytes: some 100,000 per second for two seconds, each counted as 300 bytes."""
 
 
 def test_a_run_that_turns_out_too_large_stops_where_it_always_does() -> None:
@@ -179,7 +179,7 @@ def test_a_run_that_turns_out_too_large_stops_where_it_always_does() -> None:
 
 
 def test_what_is_too_large_for_its_share_has_all_of_it_alone() -> None:
-    # About 60 MB each, of which both get 45 together with the other and 90 alone.
+    # About 60 MB each. Together, each run gets 45 MB; alone, 90 MB.
     results = lab.run(ON_THEIR_WAY.replace(repeat=2), workers=2, memory="90 MB", out=None)
     assert len(results.computed) == 2
 
@@ -197,7 +197,7 @@ def test_the_kernel_counts() -> None:
     experiment = lab.Experiment(
         duration="1 s", network=link("100 Mbit/s"), flows=[flow(count=5_000)], record=OFF
     )
-    # 70 MB, and 85 kB for each of the connections.
+    # 70 MB, and 85 kB per connection.
     with pytest.raises(lab.ConfigError, match=r"495 MB of it is for the kernel, less with fewer"):
         lab.run(experiment, backend="linux", memory="400 MB")
     record = lab.Record(samples="off", links="off", captures=["a>b"])

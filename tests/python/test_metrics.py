@@ -1,4 +1,4 @@
-"""Metrics agree with arithmetic, and with what the tables say otherwise."""
+"""Metrics agree with arithmetic, and with other columns of the tables."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def of(
 
 
 def test_shares_of_a_bottleneck() -> None:
-    # 6, 3 and 0 Mbit/s: a mean of 3. The fourth has another bottleneck, the last never began.
+    # 6, 3 and 0 Mbit/s have a mean of 3. The fourth flow has another bottleneck, the last never
+    # began.
     rows = of(
         flows(
             goodput_mbit_s=[6.0, 3.0, None, 8.0, None],
@@ -75,13 +76,13 @@ def test_shares_of_a_bottleneck() -> None:
 
 
 def test_power_is_goodput_over_delay() -> None:
-    # 5 Mbit/s in 40 ms, and a flow of UDP with a delay of 10 ms.
+    # 5 Mbit/s in 40 ms, and a UDP flow with a delay of 10 ms.
     rows = of(flows(rtt_mean_ms=[40.0, None], delay_mean_ms=[None, 10.0]), "power")
     assert [row["power"] for row in rows] == pytest.approx([125.0, 500.0])
 
 
 def test_slowdown_is_to_an_empty_path() -> None:
-    # 1.25 MB at 10 Mbit/s take 1 s, and 10 ms more for half of 20 ms: 2.02 s are twice as long.
+    # 1.25 MB at 10 Mbit/s take 1 s, plus half of 20 ms: 2.02 s are twice as long.
     rows = of(flows(bytes=[1_250_000, 1], completion_s=[2.02, None]), "slowdown")
     assert [row["slowdown"] for row in rows] == pytest.approx([2.0, None])
 
@@ -109,8 +110,8 @@ def test_variation_is_of_the_seconds_in_which_a_flow_ran() -> None:
 
 
 def test_convergence_is_the_first_long_stretch_at_the_equal_share() -> None:
-    # Together 10 Mbit/s: 20 % of the mean of 5 are 4 to 6. Two seconds at 4.5 are too short; from
-    # the fourth on it stays for six, until the tenth.
+    # Together 10 Mbit/s: 20 % around the mean of 5 are 4 to 6. Two seconds at 4.5 are too short;
+    # from the fourth second on the flow stays within for six, until the tenth.
     one = [9, 4.5, 5.5, 8, 6, 5, 4, 5, 5.5, 4.5, 9, 9]
     both = by_second(a=one, b=[10 - value for value in one])
     rows = of(flows(end_s=[12.0, 12.0]), "convergence_s", intervals=both)
@@ -135,8 +136,8 @@ def test_a_warm_up_ends_where_goodput_is_steady() -> None:
 
 
 def test_the_delay_of_a_queue_is_what_waits_over_what_leaves() -> None:
-    # 12.5 kB wait and 125 kB leave in 0.1 s: 10 ms. Then nothing waits for 250 kB, then 50 kB wait
-    # while nothing leaves, which has no delay: on average 10 * 125 / 375 ms.
+    # 12.5 kB wait and 125 kB leave in 0.1 s: 10 ms. Then nothing waits while 250 kB leave, and then
+    # 50 kB wait while nothing leaves, which counts as no delay: on average 10 * 125 / 375 ms.
     links = pl.DataFrame(
         {
             "run": "r", "link": "a>b", "time_s": [0.1, 0.2, 0.3],
@@ -157,12 +158,13 @@ def test_the_delay_of_a_queue_is_what_waits_over_what_leaves() -> None:
 
 
 def test_a_player_stalls_while_too_little_arrives() -> None:
-    # Content of 1 kB/s; it plays when 2 s of it are there. 2 kB in the first second: it begins at
-    # 1 s. Then 0.5 kB/s: 2 kB last for 4 s. From 5 s on it waits for 2 kB, until 9 s; then 4 kB/s.
+    # Content of 1 kB/s, which plays when 2 s of it are buffered. 2 kB arrive in the first second:
+    # playing begins at 1 s. Then at 0.5 kB/s, 2 kB last for 4 s. From 5 s on the player waits for 2
+    # kB, until 9 s; then data arrives at 4 kB/s.
     seconds = [2000, *([500] * 8), 4000]
     arrived = [(float(k), k + 1.0, count) for k, count in enumerate(seconds)]
     assert _played(arrived, 0.0, 1000.0, 2.0) == pytest.approx((1.0, 1, 4.0))
-    # At exactly its rate it never stalls; with nothing it never begins.
+    # At exactly the content's rate there is no stall; without data there is no start.
     assert _played([(0.0, 9.0, 9000)], 0.0, 1000.0, 2.0) == pytest.approx((2.0, 0, 0.0))
     assert _played([(0.0, 9.0, 0)], 0.0, 1000.0, 2.0) == (None, 0, 0.0)
     assert _played([], 0.0, 1000.0, 2.0) == (None, None, None)
@@ -177,7 +179,7 @@ def test_metrics_of_an_example_agree_with_its_tables(results: lab.Results) -> No
     rows = results.metrics()
     assert list(rows.columns[-len(METRICS) :]) == list(METRICS)
     first = rows.row(0, named=True)
-    # What an RTT has more than the least one, before the queue filled, is the wait in it.
+    # The excess of an RTT over the least one, before the queue filled, is queueing.
     least = results.samples.filter(pl.col("cubic_delay_min_ms") > 0)["cubic_delay_min_ms"].min()
     waited = results.flows["rtt_mean_ms"][0] - least
     assert first["queue_delay_mean_ms"] == pytest.approx(waited, rel=0.02)
@@ -217,7 +219,7 @@ def test_completions_by_size_count_every_transfer() -> None:
         assert row["transfers"] == len(some)
         assert row["unfinished"] == len(some) - len(done)
         assert row["completion_mean_s"] == pytest.approx(done.mean())
-        # The nearest rank of all, of which the last ones did not complete.
+        # The nearest rank of all transfers, of which the last did not complete.
         assert row["completion_p95_s"] == done[-(-95 * len(some) // 100) - 1]
         assert row["slowdown_p50"] >= 1
     assert results.completions()["transfers"].to_list() == [len(transfers)]
@@ -245,7 +247,7 @@ def test_harm_is_what_others_take_of_a_flow_alone() -> None:
     )
     goodput, rtt = rows["harm"].to_list()
     assert goodput == pytest.approx((solo - shared) / solo)
-    # Of times, less is better: the share of the speed.
+    # For times, less is better: the harm is a share of the speed.
     assert rtt == pytest.approx((high - low) / high)
     assert rows["said"][0].startswith("cannot be told from one pair; lower by")
 

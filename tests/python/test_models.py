@@ -1,4 +1,4 @@
-"""Models of throughput: their numbers are those of papers and RFCs, and flows come near them."""
+"""Models of throughput: their numbers match papers and RFCs, and flows come near them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import tcplab as lab
 from tcplab import models
 
 PACKETS = 1e5 / (1448 * 8)
-"""Segments in a round trip of 100 ms, by rate in Mbit/s."""
+"""Segments per round trip of 100 ms, for a rate in Mbit/s."""
 
 
 @pytest.mark.parametrize(
     ("loss", "segments"), [(1e-3, 39), (1e-4, 187), (1e-5, 1054), (1e-6, 5926), (1e-7, 33325)]
 )
 def test_cubic_has_the_windows_of_its_rfc(loss: float, segments: int) -> None:
-    """RFC 9438, table 1: round trips of 100 ms and C = 0.4, where CUBIC is not friendly. At 1e-3 it
-    is, with sqrt(1.5/p) = 38.7.
+    """RFC 9438, table 1: round trips of 100 ms and C = 0.4, outside the Reno-friendly region. At
+    1e-3 CUBIC is within it, with sqrt(1.5/p) = 38.7.
     """
     assert round(models.cubic(100, loss) * PACKETS) == segments
 
 
 def test_mathis_has_its_constants() -> None:
-    """Table 1 of the paper, losses at even distances: C = 1.22 with an ACK for each segment, 0.87
-    for each second one.
+    """Table 1 of the paper, periodic losses: C = 1.22 with an ACK for each segment, 0.87 for every
+    second one.
     """
     constant = {every: models.mathis(100, 0.01, ack_every=every) * PACKETS / 10 for every in (1, 2)}
     assert constant[1] == pytest.approx(1.22, abs=0.005)
@@ -42,13 +42,13 @@ def test_timeouts_cost_what_the_equation_of_tfrc_says() -> None:
     assert (repair, waits) == (pytest.approx(11.547, abs=1e-3), pytest.approx(2.105, abs=1e-3))
     rate = models.pftk(100, 0.02, ack_every=1)
     assert rate == pytest.approx(1448 * 8 / (repair + waits) / 1e3)
-    # Few losses: no timeouts, as Mathis has it. A small window: as fast as that allows.
+    # With few losses there are no timeouts, as in Mathis. A small window limits the rate.
     assert models.pftk(100, 1e-6) == pytest.approx(models.mathis(100, 1e-6), rel=1e-3)
     assert models.pftk(100, 1e-6, most_segments=10) * PACKETS == pytest.approx(10)
 
 
 def test_westwood_gains_by_the_share_of_queueing() -> None:
-    """Equations 2 and 3: the ratio is sqrt(RTT / (2 Tq)), 1 where half of the RTT is queue."""
+    """Equations 2 and 3: the ratio is sqrt(RTT / (2 Tq)), 1 if half of the RTT is queueing."""
     for queueing, ratio in ((50.0, 1.0), (12.5, 2.0)):
         westwood = models.westwood(100, 0.001, queueing_ms=queueing)
         assert westwood / models.reno(100, 0.001) == pytest.approx(ratio)
@@ -92,15 +92,15 @@ def lossy() -> lab.Results:
 
 
 def test_newreno_comes_near_its_models(lossy: lab.Results) -> None:
-    """What models leave out is small at this loss: random distances between losses, repair that
-    takes a round trip, windows in whole segments.
+    """The effects that models leave out are small at this loss: random distances between losses,
+    recovery that takes a round trip, windows in whole segments.
     """
     for abc, ack_every in (("1", 1), ("off", 2)):
         rows = models.beside(lossy, ack_every=ack_every)
         rows = rows.filter(pl.col("flows[0].stack.abc") == abc)
         means = rows.select(pl.col("goodput_mbit_s", "pftk", "loss").mean()).row(0, named=True)
         assert means["goodput_mbit_s"] == pytest.approx(means["pftk"], rel=0.15), abc
-        # Two losses within a round trip are one reduction.
+        # Two losses within a round trip cause one reduction.
         assert means["loss"] == pytest.approx(0.003, rel=0.15), abc
 
 

@@ -1,4 +1,4 @@
-"""Receive offload and processors of hosts: `sim` does what the kernel does."""
+"""Receive offload and CPU time of hosts: `sim` equals the kernel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def experiment(cc: str, rate: str, hosts: Plain, **settings: object) -> Plain:
 
 
 def packets(results: lab.Results, link: str) -> int:
-    """How many have left over a link."""
+    """The number of packets sent over a link."""
     sent = results.links.filter(pl.col("link") == link)["sent_packets"][-1]
     assert isinstance(sent, int)
     return sent
@@ -69,7 +69,7 @@ def test_as_many_acks_as_the_kernels(cc: str, rate: str, loss: float) -> None:
     ("cpu", "cost_us"),
     [
         ({"packet": "20 us"}, 20.0),
-        # Every second packet brings an ACK.
+        # Every second packet causes an ACK.
         ({"packet": "20 us", "ack": "8 us"}, 20 + 8 / 2),
     ],
 )

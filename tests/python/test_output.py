@@ -1,6 +1,6 @@
-"""Texts of an experiment reach terminals and charts as text, whatever they hold.
+"""Texts of an experiment reach terminals and charts as plain text, whatever they contain.
 
-Every attack goes through the command line, and what it leaves is read as bytes.
+Every attack goes through the command line, and its output is read as bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conftest import Command
 from tcplab._store.checksums import checksum, listed, write_list
 from tcplab.cli import main
 
-# Allowed in a name, each with how it is shown.
+# Characters allowed in a name, each with its displayed form.
 IN_NAMES = {
     "script": ("</script><script>alert(1)</script>", None),
     "comment": ("<!--<script>", None),
@@ -38,7 +38,7 @@ IN_NAMES = {
     "tags": ("a\U000e0041b", "a\\u{e0041}b"),
 }
 
-# Refused in names; in messages and names of files they are spelled out.
+# Characters refused in names; messages and file names escape them.
 CONTROLS = {
     "colour": ("\x1b[31mred", "\\u{1b}[31mred"),
     "title": ("\x1b]0;owned\x07", "\\u{1b}]0;owned\\u{7}"),
@@ -59,7 +59,7 @@ TEXTS = {**IN_NAMES, **CONTROLS}
 
 @pytest.fixture
 def tcplab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command in this process, because there are many of them."""
+    """The command in this process, because there are many calls."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: object) -> subprocess.CompletedProcess[str]:
@@ -75,8 +75,8 @@ def tcplab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 
 def experiment(text: str, **changes: object) -> str:
-    """An experiment as JSON with the text wherever a text may be."""
-    # The name of a flow has no `/`.
+    """An experiment as JSON with the text in every place that takes a text."""
+    # The name of a flow must not contain `/`.
     flow_name = text.replace("/", "|")
     flow = {"from": "client", "to": "server", "name": flow_name}
     whole = {
@@ -90,7 +90,7 @@ def experiment(text: str, **changes: object) -> str:
 
 
 def is_clean(*outputs: bytes | str) -> None:
-    """Nothing acts on a terminal."""
+    """Checks that nothing acts on a terminal."""
     for output in outputs:
         text = output.decode() if isinstance(output, bytes) else output
         assert not [ascii(c) for c in HIDDEN if c in text], text
@@ -107,7 +107,7 @@ def test_names_are_text_in_tables_and_charts(
     done = tcplab("run", "x.json", "--chart", chart)
     assert done.returncode == 0, done.stderr
     is_clean(done.stdout, done.stderr)
-    # A wide cell is broken into lines.
+    # A wide cell is wrapped.
     cell = "".join((shown or text).replace("/", "|").split())
     assert cell[:10] in "".join(done.stdout.split())
     written = chart.read_text(encoding="utf-8")
@@ -123,7 +123,7 @@ def test_names_are_text_in_tables_and_charts(
     elif kind == "svg":
         tree = ElementTree.fromstring(written)
         tags = {element.tag.rpartition("}")[2] for element in tree.iter()}
-        # Lines of a subtitle are a `tspan` each.
+        # Each line of a subtitle is a `tspan`.
         texts = {"text", "tspan"}
         assert tags <= texts | {"svg", "g", "path", "rect", "line", "defs", "clipPath", "style"}
         names = {name for element in tree.iter() for name in element.attrib}
@@ -134,7 +134,7 @@ def test_names_are_text_in_tables_and_charts(
     else:
         is_clean(written)
         title = json.loads(written)["title"]
-        # The name of the experiment stands below the metric that is compared.
+        # The name of the experiment is below the compared metric.
         lines = [title["text"], *title["subtitle"]]
         assert any(line.startswith((shown or text)[:10]) for line in lines)
 

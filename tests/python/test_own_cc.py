@@ -1,4 +1,4 @@
-"""Congestion controls that are Python classes: they do what they say, and fail in words."""
+"""Congestion controls that are Python classes: they take effect, and their errors are clear."""
 
 from __future__ import annotations
 
@@ -226,11 +226,11 @@ def test_a_class_without_source_is_registered_and_globals_count(tmp_path: Path) 
     exec(IN_A_REPL, names)
     first = lab.run(experiment("from-a-repl"), out=tmp_path)
     assert not lab.run(experiment("from-a-repl"), out=tmp_path).computed
-    # Another cell changes what the class uses, and does not register it again.
+    # Another notebook cell changes a global of the class without registering it again.
     names["WINDOW"] = 4
     second = lab.run(experiment("from-a-repl"), out=tmp_path)
     assert second.computed
-    # 2 or 4 segments each round trip of 20 ms, far below 10 Mbit/s.
+    # 2 or 4 segments per round trip of 20 ms, far below 10 Mbit/s.
     assert second.flows["bytes"][0] > 1.5 * first.flows["bytes"][0]
     names["WINDOW"] = 2
     assert not lab.run(experiment("from-a-repl"), out=tmp_path).computed

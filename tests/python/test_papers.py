@@ -1,4 +1,4 @@
-"""Published studies: their files are whole, and verdicts come out as the truth is."""
+"""Published studies: their files are complete, and verdicts match planted truths."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ IDS = {
     "bbr-2016": ("D6", range(1, 12), 27, ("T1", "T2", "T3")),
     "bbr-cubic-2019": ("D7", range(1, 7), 17, ("T1", "T2", "T3", "T4")),
 }
-"""By study, what its digest has: ids of experiments, claims and tables."""
+"""For each study, the content of its digest: ids of experiments, claims and tables."""
 
 STUDIES, STACKS = _study.FOLDER, _verdicts.STACKS
 
@@ -209,7 +209,7 @@ def test_true_differences_of_20_percent_are_found(studies: Path, times: float, r
     study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(1)
     told = [decided(study, drawn(draw, times=times)).verdict for _ in range(200)]
     assert told.count(right) >= 0.9 * len(told)
-    # None is decided wrongly.
+    # No claim is decided wrongly.
     assert set(told) <= {right, "cannot be told"}
 
 
@@ -339,7 +339,7 @@ def test_a_study_is_whole(name: str) -> None:
     digest, experiments, claims, tables = IDS[name]
     study = _study.load(name)
     assert study.digest == digest
-    # Those of our own are called F.
+    # Ids of our own experiments begin with F.
     published = {id_ for id_ in study.experiments if not id_.startswith(f"{digest}-F")}
     assert published == {f"{digest}-E{number}" for number in experiments}
     wanted = [f"{digest}-C{number + 1}" for number in range(claims)]
@@ -347,7 +347,7 @@ def test_a_study_is_whole(name: str) -> None:
         f"{id_}{part}" for id_ in wanted for part in PARTS.get(id_, ("",))
     ]
     assert {f"{digest}-{table}" for table in tables} <= {one.id for one in study.numbers}
-    # What is said of each: none decides itself by nothing, and what is not run says why.
+    # Each claim has a check, and an experiment that is not run has a reason.
     for one in study.claims:
         assert one.checks or one.reason
     _page.blocks(study, _measured.Measured())
@@ -357,14 +357,14 @@ def test_a_study_is_whole(name: str) -> None:
 
 
 FOUND = {"cubic-2008": 0.7}
-"""Studies of which 30 runs tell less than 90 %: ratios of two flows that spread from 0 to 1."""
+"""Studies with a power below 90 % at 30 runs: ratios of two flows that spread from 0 to 1."""
 
 Pairs = list[tuple[float, float]]
-"""What both sides of a comparison have, by run."""
+"""The values of both sides of a comparison, by run."""
 
 
 def pairs_of(name: str) -> list[Pairs]:
-    """The comparisons of a study as its runs have them, where these spread at all."""
+    """The comparisons of a study, as measured by its runs, where they are random."""
     study = _study.load(name)
     tables = _measured.read(study, study.folder / _measured.COMMITTED).tables
     found = []
@@ -380,7 +380,7 @@ def pairs_of(name: str) -> list[Pairs]:
 
 
 def planted(pairs: Pairs, times: float, draw: random.Random) -> _measured.Tables:
-    """As many runs, which spread as these do; one side has so many times the other's mean."""
+    """As many runs with the same spread, where one side has `times` the other's mean."""
     ours, theirs = (fmean(side) for side in zip(*pairs, strict=True))
     rows = []
     for repetition, (one, two) in enumerate(draw.choices(pairs, k=len(pairs))):
@@ -410,7 +410,7 @@ def test_planted_truths_are_found_with_the_spread_of_a_study(name: str, studies:
             assert n - told.count(right) <= 0.05 * n + 3 * (n * 0.05 * 0.95) ** 0.5
         else:
             assert told.count(right) >= FOUND.get(name, 0.9) * n
-            # An interval of 95 % is on the wrong side of a true difference in 2.5 % at most.
+            # A 95 % interval is on the wrong side of a true difference in at most 2.5 % of cases.
             assert n - told.count(right) - told.count("cannot be told") <= 0.025 * n
 
 
@@ -436,7 +436,7 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
     assert {path.name.removesuffix(".csv") for path in place.glob("*.csv")} == files
     on_linux = {one.id for one in study.experiments.values() if one.linux is not None}
     assert set(read.linux) == on_linux
-    # Each check finds its columns, and the cells that it asks for.
+    # Each check finds its columns and cells.
     of = _page.decided(study, read)
     for one in of:
         assert "not run" not in (one.then, one.now), one.claim.id
@@ -449,12 +449,12 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
     ("mean", "below", "above", "shown"),
     [
         (9.43, 0.12, 0.12, "9.43 ± 0.12"),
-        # One interval is said of both sides only where they are about equal.
+        # A symmetrical interval is shown only if both sides are about equal.
         (82.8, 1.3, 0.3, "82.8 +0.3 \u22121.3"),
-        # Five digits at most, and never an interval of nothing.
+        # At most five digits, and never an interval of zero.
         (49.0306, 0.0004, 0.0004, "49.031 ± 0.001"),
         (12345.6, 4.4, 4.4, "12,346 ± 4"),
-        # Of an interval that says nothing of the value, its ends.
+        # The ends of an interval that says nothing about the value.
         (5.925, 6.325, 167_930.0, "5.9 (\u22120.40 to 170,000)"),
     ],
 )
@@ -524,12 +524,12 @@ def test_a_study_is_run_and_reported(
     assert found is not None
     then = rows.filter(pl.col("cc") == "newreno", pl.col("variant") == "then")["goodput"].to_list()
     half = statistics.interval(then).half_width
-    # Five digits at most of nine and something.
+    # At most five digits of nine and a fraction.
     assert float(found[1]) == pytest.approx(means["then"], abs=0.0005)
     assert float(found[2]) == pytest.approx(half, abs=0.0005)
     assert share.replace("-", "\u2212") in str(said)
     check_figure(study, measured, rows.filter(pl.col("variant") == "then"))
-    # The points of a trace are those of a run; means over runs have their intervals.
+    # The points of a trace belong to one run; means over runs have intervals.
     assert measured.series["D9-E1", "window"].columns == [
         "variant", "cc", "wait", "line", "x", "y"
     ]  # fmt: skip
@@ -537,10 +537,10 @@ def test_a_study_is_run_and_reported(
         pl.col("variant") == "then", pl.col("cc") == "newreno", pl.col("wait") == "100 ms"
     )
     assert by_second["x"].to_list() == [0.0, 1.0]
-    # Two seconds of goodput over the two seconds but the wait: what flows have in the mean.
+    # Two seconds of goodput over two seconds minus the wait: the mean goodput of flows.
     assert by_second["y"].mean() == pytest.approx(means["then"], rel=0.06)
     assert (by_second["low"] < by_second["y"]).all()
-    # What was measured of another file does not count.
+    # Measurements of another file do not count.
     file = studies / "nyone-2026" / "both.toml"
     file.write_text(file.read_text().replace("10 Mbit/s", "20 Mbit/s"))
     capsys.readouterr()
@@ -549,7 +549,7 @@ def test_a_study_is_run_and_reported(
 
 
 def check_figure(study: _study.Study, measured: _measured.Measured, rows: pl.DataFrame) -> None:
-    """What is drawn is what the table has, and what is published."""
+    """Checks that the drawing has the values of the table, and the published ones."""
     drawn = chart(study, study.figures[0], measured).to_dict()
     assert [part["title"] for part in drawn["concat"]] == ["then", "now"]
     values = [
@@ -626,7 +626,7 @@ def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
     ids = [one.id for one in read.plans() if wanted <= set(one.swept) and one.repetition == 0]
     assert [one.id for one in few.plans()] == ids
     assert len(ids) == 2
-    # What only a variant used that is left out is no parameter any more.
+    # A parameter that only an excluded variant used is removed.
     assert "profile" not in (_runs.narrowed(read, {"variant": ("now",)}, 1, path).let or {})
     with pytest.raises(ConfigError, match=r"wait is not swept over 7 ms"):
         _runs.narrowed(read, {"wait": ("7 ms",)}, 1, path)

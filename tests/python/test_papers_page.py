@@ -16,7 +16,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touc
 
 
 SMALL = ["bbr-cubic-2019", "tso-2021"]
-"""Studies that stand for all where the report is of all."""
+"""Studies that represent all studies in the combined report."""
 
 
 @pytest.mark.parametrize("name", [*_study.names(), "all"])
@@ -47,7 +47,7 @@ def test_the_report_of_a_study_opens_in_a_browser(
     for study in studies:
         shown = page.locator("td").all_inner_texts()
         assert {one.id for one in study.claims} <= set(shown)
-    # What is wider than a phone moves by itself.
+    # Content wider than a phone scrolls on its own.
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert (said, asked) == ([], [path.as_uri()])
     if name != "all":

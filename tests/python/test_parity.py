@@ -1,6 +1,6 @@
-"""The parity suite: a part of its grid, and that it measures what it says.
+"""The parity suite: part of its grid, and tests of its measures.
 
-`make parity` runs all of it.
+`make parity` runs the whole grid.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def test_the_kernel_is_like_itself() -> None:
     assert [row.metric for row in found] == [metric.name for metric in METRICS] + [FIRST]
     assert {row.difference for row in found} == {0, None}
     assert not [row for row in found if row.holds is False]
-    # One packet is lost, and sent again.
+    # One packet is lost and retransmitted.
     assert [row.linux for row in found if row.metric == "retransmissions"] == [1]
 
 
 def test_the_grid_is_complete() -> None:
-    # Six paths: two algorithms with four kinds of traffic, fifteen more with two of them.
+    # Six paths: two algorithms with four kinds of traffic, fifteen more with two kinds.
     assert len({cell.name for cell in CELLS}) == 6 * (2 * 4 + 15 * 2)
     groups = [[cell.cc for cell in some] for some in together(CELLS)]
     assert all(group[:2] == ["newreno", "cubic"] for group in groups)
@@ -72,7 +72,7 @@ def ack(acked: int, cwnd: int, number: int = 0) -> dict[str, float | None]:
 
 
 def trace_of(*acks: tuple[int, int]) -> Trace:
-    """A trace from bytes acknowledged and windows."""
+    """A trace from acknowledged bytes and windows."""
     rows = [ack(acked, cwnd, number) for number, (acked, cwnd) in enumerate(acks, 1)]
     return Trace(pl.DataFrame(rows, schema_overrides={"ssthresh": pl.Int64}))
 
@@ -85,7 +85,7 @@ def test_windows_differ_at_the_first_ack_where_one_is_another_or_missing() -> No
 
 
 def test_acks_are_paired_by_what_they_acknowledge() -> None:
-    # The one side acknowledges every segment, the other every second one; then a duplicate.
+    # One side acknowledges every segment, the other every second one; then a duplicate.
     sim = [ack(1, 10), ack(2, 11), ack(2, 11), ack(3, 12)]
     linux = [ack(2, 11), ack(3, 12), ack(4, 13)]
     pairs = [

@@ -1,4 +1,4 @@
-"""Charts are written in every format, and say what they leave out."""
+"""Charts are written in every format, and state what they leave out."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def drawn(chart: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def mixed(**settings: object) -> lab.Results:
-    """Three transfers, of which the last one has too little time; and datagrams."""
+    """Three transfers, the last of which has too little time; and datagrams."""
     link = lab.Link(between=("a", "b"), rate="8 Mbit/s", delay="10 ms")
-    # 100 kB take 0.1 s and more, and the last one begins 50 ms before the end.
+    # 100 kB take 0.1 s and more, and the last transfer begins 50 ms before the end.
     arrivals = lab.ArrivalsTraffic(every="475 ms", sizes="100 kB", transfers=3)
     udp = lab.UdpTraffic(payload="72 B", interval="100 ms")
     flows = [
@@ -115,7 +115,7 @@ def test_completion_times_are_drawn_as_shares_of_all_transfers() -> None:
     assert points == [("files (cubic)", share) for share in (0, third, pytest.approx(200 / 3))]
     times = [point["completion_s"] for point in drawn(chart)]
     assert times == [0, *sorted(results.transfers["completion_s"].drop_nulls())]
-    # Of those that began in the second half of the run, none completed.
+    # Of the transfers that began in the second half of the run, none completed.
     late = lab.plot.transfers(mixed(measure={"from": "0.9 s"})).to_dict()
     assert drawn(late) == []
 
@@ -137,7 +137,7 @@ def test_delays_and_losses_of_datagrams_are_drawn() -> None:
     chart = lab.plot.datagrams(results).to_dict()
     titles = [part["encoding"]["x"]["title"] for part in chart["vconcat"][1:]]
     assert titles == ["delay variation, mean (ms)", "lost (%)"]
-    # 100 bytes take 0.1 ms at 8 Mbit/s and the link 10 ms; ACKs of 52 bytes may be before them.
+    # 100 bytes take 0.1 ms at 8 Mbit/s and the link 10 ms; ACKs of 52 bytes may precede them.
     _, points = chart["vconcat"][0]["layer"]
     name = points["data"]["name"]
     delays = {point["share"]: point["delay_ms"] for point in chart["datasets"][name]}

@@ -1,4 +1,4 @@
-"""Swept values are numbers too, in a unit that their column says."""
+"""Swept values are also available as numbers, in the unit that the column names."""
 
 from __future__ import annotations
 

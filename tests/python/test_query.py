@@ -1,4 +1,4 @@
-"""`query` gives the numbers that the other ways give, and reads nothing else."""
+"""`query` gives the same numbers as the other interfaces, and reads nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_query_gives_the_numbers_of_the_tables(
     for column in ("flow", "goodput_mbit_s", "retransmitted_segments"):
         assert asked[column].to_list() == expected[column].to_list()
     assert asked["queue"].to_list() == ["10 packets"] * 2 + ["20 packets"] * 2
-    # Without a folder it is the same.
+    # Results in memory give the same rows.
     assert lab.run(small).query(BY_QUEUE).equals(asked)
     printed = json.loads(tcplab("query", "out", BY_QUEUE, "--format", "json").stdout)
     assert pl.DataFrame(printed, schema=asked.schema).equals(asked)

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING, followed with their own toys."""
+"""The recipes of CONTRIBUTING, followed with their own examples."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def section(title: str) -> list[tuple[str, str, str]]:
 
 
 def copy_to(folder: Path) -> None:
-    """The sources, to be changed."""
+    """Copies the sources, to be changed."""
     for part in ("Cargo.toml", "Cargo.lock", "clippy.toml"):
         shutil.copy(ROOT / part, folder)
     for part in ("crates", "benches"):
@@ -64,11 +64,11 @@ def copy_to(folder: Path) -> None:
 
 
 def cargo(folder: Path, *words: str) -> str:
-    """Runs Cargo there, and says what it printed."""
+    """Runs Cargo in the copy, and returns its output."""
     done = subprocess.run(
         ["cargo", *words],
         cwd=folder,
-        # A folder of its own, kept: the crates that it needs are compiled once.
+        # A separate, persistent folder: dependencies are compiled once.
         env=os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target/recipe")},
         capture_output=True,
         text=True,
@@ -79,7 +79,7 @@ def cargo(folder: Path, *words: str) -> str:
 
 
 def change(file: Path, diff: str) -> None:
-    """Makes the changes of a diff, each of which fits in one place."""
+    """Applies the changes of a diff, each of which must match exactly one place."""
     code = file.read_text(encoding="utf-8")
     for hunk in diff.split("@@\n"):
         lines = hunk.splitlines(keepends=True)
@@ -98,7 +98,7 @@ def test_one_file_and_two_lines_make_a_congestion_control(tmp_path: Path) -> Non
     library = tmp_path / table
     code = library.read_text(encoding="utf-8")
     assert TABLE in code
-    # The order of the table is tested too, so the entry goes where the alphabet says.
+    # The order of the table is tested too, so the entry goes to its alphabetical place.
     head, rest = code.split(TABLE)
     entries, tail = rest.split("];", 1)
     known = [one.strip() for one in entries.split(",") if one.strip()]
@@ -121,7 +121,7 @@ def test_one_file_and_a_few_lines_make_a_queue_discipline_and_an_application(
         else:
             (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / "crates/model/tests/toys.rs").write_text(CHECKS, encoding="utf-8")
-    # Every kind stands in the table of support, and the toys mean what they say.
+    # Every kind is in the table of support, and the examples behave as described.
     assert "test result: ok" in cargo(
         tmp_path, "test", "--quiet", "--package", "tcplab-model", "--lib", "--test", "toys"
     )

@@ -1,4 +1,4 @@
-"""Reports say what the results say: planted truths are found, every number is one of a table."""
+"""Reports agree with the results: planted truths are found, and every number comes from a table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def said(answers: lab.Results) -> Content:
 
 
 def test_a_variant_that_is_better_by_20_percent_is_found() -> None:
-    # A link that is 20 % faster carries 20 % more, once it is full; slow start takes a part of it.
+    # A link that is 20 % faster carries 20 % more once it is full; slow start costs part of it.
     results = lab.run(
         experiment(
             let={"rate": "20 Mbit/s"},
@@ -104,7 +104,7 @@ def test_what_cannot_be_told_says_how_many_runs_would() -> None:
     headline = plain(found.answer.headline)
     assert headline.startswith("It cannot be told whether newreno gives more or less goodput than")
     digits = int(re.findall(r"about ([\d,]+) more runs", headline)[0].replace(",", ""))
-    # Said with two digits.
+    # Rounded to two digits.
     assert digits == pytest.approx(rows["more_runs"][0], rel=0.05)
     assert found.trust.weight == "care"
     assert [one.title for one in found.trust.remarks] == ["Few repetitions"]
@@ -125,7 +125,7 @@ def test_two_runs_that_agree_are_no_proof() -> None:
             sweep={"flows[0].cc": ["cubic", "newreno"]},
         )
     )  # fmt: skip
-    # Alone it would be a difference; as one of several comparisons it may be chance.
+    # A difference on its own, but possibly chance as one of several comparisons.
     rows = results.versus("cubic", metrics=["goodput_mbit_s", "rtt_mean_ms"])
     row = rows.row(0, named=True)
     assert row["verdict"] == "unknown"
@@ -136,7 +136,7 @@ def test_two_runs_that_agree_are_no_proof() -> None:
 
 
 def test_what_is_better_at_a_cost_says_the_cost() -> None:
-    # Four BDP of queue, when full, delay by four base RTTs.
+    # A full queue of four BDP delays by four base RTTs.
     results = lab.run(
         experiment(
             flows=[
@@ -160,7 +160,7 @@ def test_what_is_better_at_a_cost_says_the_cost() -> None:
     assert headline.endswith(" higher.")
     worse = [plain(one.said) for one in found.answer.costs if one.tone == "worse"]
     assert any(one.startswith("One-way delay (p99) of the flow call: higher by") for one in worse)
-    # What is worse comes first.
+    # Changes for the worse come first.
     tones = [one.tone for one in found.answer.costs]
     assert tones[: len(worse)] == ["worse"] * len(worse)
 
@@ -285,7 +285,7 @@ def test_one_run_of_each_that_hardly_differs_is_no_difference() -> None:
 
 
 def test_numbers_of_the_answer_are_those_of_versus(answers: lab.Results, said: Content) -> None:
-    # The page itself says how to get them.
+    # The page itself gives the command.
     command = dict(said.repeat.commands)["The comparisons"]
     metrics = command.rpartition("--metrics ")[2].split(",")
     rows = answers.versus({"flows[0].cc": "cubic"}, metrics=metrics, by="flow").to_dicts()
@@ -297,7 +297,7 @@ def test_numbers_of_the_answer_are_those_of_versus(answers: lab.Results, said: C
         if (flow == "asked") == (metric == "goodput_mbit_s"):
             continue
         is_there = any(row["said"] in one for one in shown_costs)
-        # What both flows have in common, like the delay of their queue, is said once.
+        # A metric of both flows, such as the delay of their queue, is reported once.
         assert is_there == (flow == "asked" or metric == "goodput_mbit_s")
 
 
@@ -337,7 +337,7 @@ def test_charts_draw_the_numbers_of_the_summary(answers: lab.Results, said: Cont
             numbers = [value * factor for value in expected[f"{one.metric}{end}"]]
             assert [row[key] for row in drawn] == numbers
         assert [row["variant"] for row in drawn] == expected["flows[0].cc"].to_list()
-        # The same as a table, for those who do not see the chart.
+        # The same data as a table, for readers who cannot see the chart.
         table = data_of(one)
         assert sorted(table[one.title]) == sorted(row["value"] for row in drawn)
 
@@ -435,21 +435,21 @@ def test_a_thousand_runs_make_a_file_that_can_be_sent(tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """What is in a page."""
+    """The elements and the text of a page."""
 
     def __init__(self, text: str) -> None:
-        """Reads it."""
+        """Parses the page."""
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keeps it."""
+        """Keeps an element."""
         self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
-        """Keeps it."""
+        """Keeps text."""
         self.text += data
 
 
@@ -461,7 +461,7 @@ def active(page: Page) -> list[str]:
 def test_no_name_becomes_a_part_of_the_page(small: lab.Experiment) -> None:
     usual = Page(html(content(lab.run(small.replace(sweep=None)))))
     for name, _ in IN_NAMES.values():
-        # A flow's name has no slash: it stands before the number of one of many.
+        # The name of a flow must not contain a slash, which separates it from a number.
         flow = lab.Flow(name=name.replace("/", "|"), from_="client", to="server", class_=name)
         results = lab.run(small.replace(name=name, flows=[flow], sweep=None))
         text = html(content(results))
@@ -523,7 +523,7 @@ def test_what_is_drawn_in_the_page_is_the_content(said: Content) -> None:
 
 
 def test_colours_can_be_seen_on_the_page() -> None:
-    # WCAG 2.1 asks for 3:1 between what is drawn and what is beside it.
+    # WCAG 2.1 requires 3:1 between graphics and adjacent colours.
     def luminance(colour: str) -> float:
         parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
         linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
@@ -573,7 +573,7 @@ def test_what_cannot_be_written_is_refused(
 
 
 def test_the_paths_of_both_variants_are_told(tmp_path: Path) -> None:
-    # 1 BDP of 20 and 24 Mbit/s over 40 ms: 100 and 120 kB, of packets of 1,500 bytes.
+    # 1 BDP of 20 and 24 Mbit/s over 40 ms: 100 and 120 kB, in packets of 1,500 bytes.
     file = tmp_path / "two.toml"
     file.write_text(
         'duration = "1 s"\nrepeat = 2\n[let]\nrate = "20 Mbit/s"\n'

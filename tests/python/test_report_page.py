@@ -1,5 +1,5 @@
-"""The page of a report in a browser: it draws, sorts and zooms, by mouse, by keyboard and on a
-phone, and asks nothing of any network.
+"""The page of a report in a browser: charts, sorting and zooming work by mouse, by keyboard and on
+a phone, without any network.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Opened:
-    """A page, and what it said and asked for."""
+    """A page, with its messages and requests."""
 
     def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        """Opens it without a network."""
+        """Opens the page without a network."""
         self.said: list[str] = []
         self.asked: list[str] = []
         context = browser.new_context(**(options or WIDE))
@@ -48,7 +48,7 @@ class Opened:
         self.page.wait_for_selector(READY, timeout=30_000)
 
     def close(self) -> None:
-        """Nothing was said in the meantime, and nothing asked for but the file."""
+        """Checks that there were no messages, and no request except for the file."""
         self.page.context.close()
         assert self.said == []
         others = [url for url in self.asked if not url.startswith("blob:")]
@@ -64,7 +64,7 @@ def opened(browser: Any, file: Path) -> Iterator[Opened]:
 
 
 def wait(page: Any, is_so: str) -> None:
-    """Waits until this is so. The page's policy forbids what Playwright has for that."""
+    """Waits for a condition. The page's policy forbids Playwright's own method."""
     for _ in range(200):
         if page.evaluate(is_so):
             return
@@ -73,7 +73,7 @@ def wait(page: Any, is_so: str) -> None:
 
 
 def marks(page: Any, part: str, kind: str) -> int:
-    """How many marks are drawn in the charts of a part that are seen."""
+    """The number of visible marks in the charts of a section."""
     return int(page.locator(f"{part} .canvas:visible svg .{kind} > path").count())
 
 
@@ -168,7 +168,7 @@ def test_times_are_zoomed_by_numbers_and_by_dragging(opened: Opened) -> None:
     page.mouse.up()
     wait(page, "document.querySelector('#from').value !== ''")
     low, high = (float(page.input_value(f"#{name}")) for name in ("from", "to"))
-    # The axis takes a part of the width.
+    # The axis takes part of the width.
     assert 2 < low < high < 8
 
 

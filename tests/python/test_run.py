@@ -1,4 +1,4 @@
-"""Running gives the documented tables, the same ones however it is done."""
+"""Running gives the documented tables, always the same ones however it is done."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_equal_tables_are_equal_files(small: lab.Experiment, tmp_path: Path) -> 
     for out in ("a", "b"):
         lab.run(small, out=tmp_path / out)
     files = [file.relative_to(tmp_path / "a") for file in tmp_path.glob("a/*/*")]
-    # The plans, the list of checksums and eight tables, of all runs together.
+    # The plans, the list of checksums and eight tables, for all runs together.
     assert len(files) == 10
     for file in files:
         # The elapsed time differs, and with it a checksum.
@@ -114,7 +114,7 @@ def test_folders_may_have_any_name(small: lab.Experiment, tmp_path: Path) -> Non
 
 
 def kept(experiment: lab.Experiment) -> list[str]:
-    """What a folder has after a small experiment: one group of all its runs."""
+    """The content of a folder after a small experiment: one group of all runs."""
     group = name_of(plan.id for plan in experiment.plans())
     return ["experiment.toml", group, "runs.json"]
 
@@ -169,8 +169,8 @@ def test_the_summary_is_over_repetitions(small: lab.Experiment) -> None:
     flows = results.joined("flows").filter(pl.col("network.chain.queue") == "10 packets")
     mean = flows["goodput_mbit_s"].mean()
     assert summary["goodput_mbit_s"][0] == pytest.approx(mean)
-    # Of two values, s / sqrt(2) is half their distance; t is 12.706 with one degree of freedom,
-    # whose distribution is that of Cauchy: tan(0.475 pi).
+    # For two values, s / sqrt(2) is half their distance; t with one degree of freedom is 12.706,
+    # from the Cauchy distribution: tan(0.475 pi).
     distance = abs(flows["goodput_mbit_s"][0] - flows["goodput_mbit_s"][1])
     assert summary["goodput_mbit_s_ci"][0] == pytest.approx(
         math.tan(0.475 * math.pi) * distance / 2
@@ -209,7 +209,7 @@ def test_a_comparison_is_in_the_order_of_the_experiment(small: lab.Experiment) -
 def test_a_plain_dict_is_an_experiment(small: lab.Experiment) -> None:
     plain = small.to_dict()
     assert lab.run(plain).digests == lab.run(small).digests
-    # Classes may stand in it, as in classes dicts may.
+    # Dicts may contain classes, and classes may contain dicts.
     mixed = plain | {"network": small.network, "flows": tuple(small.flows or ())}
     assert lab.run(mixed).digests == lab.run(small).digests
     with pytest.raises(lab.ConfigError, match="flow_s"):

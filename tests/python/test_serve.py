@@ -1,4 +1,4 @@
-"""`tcplab serve`: who is answered, and what the page shows while a sweep runs."""
+"""`tcplab serve`: access control, and the page while a sweep runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Path:
 
 @contextmanager
 def serving(place: object, *words: str) -> Iterator[str]:
-    """The address of a server, which ends as Ctrl-C ends it."""
+    """The address of a server that is stopped by Ctrl-C."""
     command = [sys.executable, "-m", "tcplab.cli", "serve", str(place), *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -63,7 +63,9 @@ def serving(place: object, *words: str) -> Iterator[str]:
 
 
 def asked(address: str, path: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:
-    """What the server answers; `path` goes on where the address ends, or begins with a slash."""
+    """The server's answer. `path` is appended to the address, or replaces it if it begins with a
+    slash.
+    """
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.netloc, timeout=20)
     where = path if path.startswith("/") else parts.path + path
@@ -100,7 +102,7 @@ def test_nobody_else_reaches_the_port(store: Path) -> None:
         for host in others - {"127.0.0.1", "127.0.1.1", "::1"}:
             with pytest.raises(OSError, match="refused"):
                 socket.create_connection((str(host), urlsplit(address).port), timeout=5)
-        # Another address of loopback is not listened on either.
+        # The server does not listen on other loopback addresses.
         with pytest.raises(ConnectionRefusedError):
             other.connect(("127.0.0.2", urlsplit(address).port))
 
@@ -158,7 +160,7 @@ def test_damage_is_told_and_what_was_read_stays(store: Path) -> None:
 
 
 def within(seconds: float, condition: Any) -> bool:
-    """Whether something comes true in that time."""
+    """Whether a condition becomes true within this time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -192,7 +194,8 @@ def test_a_sweep_is_watched_while_it_runs(browser: Any, tmp_path: Path) -> None:
         page.goto(address)
         command = [sys.executable, "-m", "tcplab.cli", "run", file, "--out", out, "--workers", "1"]
         running = subprocess.Popen([*command, "--quiet", "--no-chart"], stdout=subprocess.DEVNULL)
-        # It is held where some runs are there, until the page tells so: computers differ in speed.
+        # The sweep is stopped after a few runs until the page reports them: computers differ in
+        # speed.
         while running.poll() is None and len(list(out.glob("group-*"))) < 2:
             time.sleep(0.005)
         assert running.poll() is None
@@ -202,7 +205,7 @@ def test_a_sweep_is_watched_while_it_runs(browser: Any, tmp_path: Path) -> None:
         finally:
             running.send_signal(signal.SIGCONT)
         assert running.wait(timeout=60) == 0
-        # The count grows without the page being loaded again.
+        # The count grows without reloading the page.
         page.wait_for_selector("text=8 of 8 runs are finished.", timeout=20_000)
         assert sum(url == address for url in requests) >= 2
         lab.report(lab.stored(out), tmp_path / "report.md")
@@ -216,7 +219,7 @@ def test_a_sweep_is_watched_while_it_runs(browser: Any, tmp_path: Path) -> None:
             if one["impact"] in ("serious", "critical")
         ]
         assert serious == []
-        # By keyboard: what is sought, and the first run that is found.
+        # By keyboard: the search, and the first run found.
         page.focus("input[name=find]")
         page.keyboard.type("cc=bbr repetition=3")
         page.keyboard.press("Enter")

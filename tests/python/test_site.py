@@ -1,5 +1,5 @@
-"""The site that `make docs` makes: no link in it is dead, it needs no network, it can be searched
-and read by everyone, on a phone and in the dark.
+"""The site that `make docs` makes: it has no dead links, needs no network, can be searched, and is
+accessible, also on a phone and in dark mode.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MAIN += ["docs/how-to/queues.html", "docs/reference/cc/cubic.html", "search.html
 
 
 class Seen(HTMLParser):
-    """What a page links to and loads, and its anchors."""
+    """The links, loaded files and anchors of a page."""
 
     def __init__(self, page: Path) -> None:
-        """Reads it."""
+        """Parses the page."""
         super().__init__()
         self.anchors = {""}
         self.links: list[str] = []
@@ -34,7 +34,7 @@ class Seen(HTMLParser):
         self.feed(page.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes what an element refers to."""
+        """Notes the references of an element."""
         found = {key: value or "" for key, value in attrs}
         self.anchors |= {found[key] for key in ("id", "name") if key in found}
         if tag == "a" and "href" in found:
@@ -47,7 +47,7 @@ class Seen(HTMLParser):
 
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """The site, made anew where something has changed."""
+    """The site, rebuilt if something has changed."""
     if importlib.util.find_spec("sphinx") is None:
         reason = "the site cannot be made: `make docs` installs what is missing"
         if os.environ.get("CI"):
@@ -88,10 +88,10 @@ def test_nothing_is_loaded_from_a_network(site: Path) -> None:
 
 
 class Opened:
-    """A page without a network, and what it said and asked for."""
+    """A page without a network, with its messages and requests."""
 
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
-        """Opens it."""
+        """Opens the page."""
         self.said: list[str] = []
         self.asked: list[str] = []
         context = browser.new_context(**options)
@@ -103,7 +103,7 @@ class Opened:
         self.page.goto(address)
 
     def close(self) -> None:
-        """Nothing was said in the meantime, and only files were asked for."""
+        """Checks that there were no messages, and only requests for files."""
         self.page.context.close()
         assert self.said == []
         assert [url for url in self.asked if not url.startswith(("file:", "data:"))] == []

@@ -22,7 +22,7 @@ def test_jain_of_equal_and_of_unequal_shares() -> None:
 
 
 def test_the_time_that_intervals_cover() -> None:
-    # 0 to 2 with 1 to 3 inside and beside it are 3, then 5 to 6: 4 in all, in any order.
+    # 0 to 2, with 1 to 3 inside and beside it, cover 3; 5 to 6 makes 4 in all, in any order.
     intervals = pl.DataFrame({"start": [5.0, 0.0, 1.0, 1.0], "end": [6.0, 2.0, 3.0, 1.5]})
     assert intervals.select(covered("start", "end")).item() == pytest.approx(4.0)
 
@@ -39,7 +39,9 @@ def test_percentiles_count_the_unfinished_as_longest() -> None:
 
 
 def flows(**columns: list[object]) -> pl.DataFrame:
-    """Rows of the table of flows, of one run; what is not given is the same for all."""
+    """Rows of the table of flows of one run. Columns that are not given have the same value for
+    all.
+    """
     number = len(next(iter(columns.values())))
     usual: dict[str, object] = {
         "run": "r", "seed": 1, "repetition": 0, "flow": "f", "class": "c", "transport": "tcp",
@@ -79,7 +81,7 @@ def test_what_flows_carry_together_is_over_the_time_in_which_any_of_them_ran() -
 
 
 def test_groups_are_of_the_time_that_is_measured() -> None:
-    # From 2 to 6 s: 5 MB in all of it are 10 Mbit/s. The others ran before and after.
+    # From 2 to 6 s: 5 MB within all of it are 10 Mbit/s. The others ran before and after.
     part = {"measured_from_s": [2.0] * 3, "measured_to_s": [6.0] * 3}
     some = flows(
         start_s=[0.0, 0.0, 7.0],
@@ -101,9 +103,9 @@ def test_jains_index_is_over_all_that_share_a_bottleneck() -> None:
         bottleneck=["a>b", "a>b", "c>d", "c>d"],
     )
     rows = summary(shared, by="cc")
-    # 20^2 / (2 * (18^2 + 2^2)) = 400 / 656 on the one link, 1 on the other.
+    # 20^2 / (2 * (18^2 + 2^2)) = 400 / 656 on one link, 1 on the other.
     assert rows["jain_index"].to_list() == pytest.approx([400 / 656] * 2)
-    # One that never connected has nothing; one that never began takes no part.
+    # A flow that never connected counts as zero; a flow that never began does not count.
     rates = [10.0, 10.0, None, None]
     outcomes: list[object] = ["running", "running", "timed out", "not started"]
     rows = summary(flows(goodput_mbit_s=rates, outcome=outcomes), by="cc")
@@ -116,7 +118,7 @@ def test_times_of_completion_leave_nobody_out() -> None:
     row = summary(flows(completion_s=times, outcome=outcomes), by="cc").row(0, named=True)
     assert (row["unfinished"], row["completion_s"]) == (1, None)
     assert (row["completion_p50_s"], row["completion_p95_s"]) == (2.0, None)
-    # Flows without a size do not count, nor do those that had not begun.
+    # Flows without a size do not count, nor do flows that had not begun.
     outcomes = ["completed", "completed", "completed", "not started"]
     row = summary(flows(completion_s=times, outcome=outcomes), by="cc").row(0, named=True)
     assert (row["unfinished"], row["completion_s"], row["completion_p99_s"]) == (0, 2.0, 3.0)
@@ -163,7 +165,7 @@ def test_transfers_take_the_place_of_their_flow_in_groups() -> None:
     assert (small["flows"], small["unfinished"], large["unfinished"]) == (2, 1, 0)
     assert (small["completion_p50_s"], small["completion_p95_s"]) == (1.0, None)
     assert large["retransmitted_share"] == 0.5
-    # The flow has half of its bottleneck at 1 Mbit/s, so that has 2 Mbit/s.
+    # The flow has half of its bottleneck at 1 Mbit/s, so the bottleneck has 2 Mbit/s.
     assert large["bottleneck_share"] == pytest.approx(0.016 / 2)
 
 

@@ -1,4 +1,4 @@
-"""Stored results are used again only if they are whole and of the run; disks may fail."""
+"""Stored results are reused only if they are intact and belong to the run; disks may fail."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def both(small: lab.Experiment, tmp_path: Path) -> lab.Experiment:
 
 
 def groups(folder: Path) -> dict[str, Path]:
-    """By run, the folder that it is in."""
+    """The folder of each run."""
     found = sorted(folder.glob("group-*/plans.parquet"))
     return {run: path.parent for path in found for run in pl.read_parquet(path)["run"]}
 
@@ -171,7 +171,7 @@ def test_the_command_says_what_is_computed_anew(tcplab: Command, tmp_path: Path)
         table.unlink()
     again = tcplab("run", EXAMPLES / "sweep.toml", "--out", "out", "--quiet")
     assert (again.returncode, again.stdout) == (0, first.stdout)
-    # How many groups there are is a matter of timing, and only the first few are named.
+    # The number of groups depends on timing, and only the first few are named.
     of_group = r"samples\.parquet is missing; its (?:(\d+) runs are|run is) computed anew"
     *named, last = again.stderr.splitlines()
     in_all = re.fullmatch(
@@ -197,7 +197,7 @@ def test_a_folder_that_others_write_to_is_said_to_be_one(
     tmp_path.chmod(0o777)
     with pytest.warns(lab.TcplabWarning, match=f"{out}: everyone can write to {tmp_path}: "):
         lab.run(small, out=out)
-    # Only owners exchange what is in a sticky folder.
+    # Only owners can replace entries of a sticky folder.
     tmp_path.chmod(0o1777)
     with warnings.catch_warnings(action="error"):
         lab.run(small, out=out)
@@ -239,7 +239,7 @@ def test_a_missing_output_of_a_program_is_noticed(tmp_path: Path) -> None:
     output.unlink()
     with pytest.warns(lab.TcplabWarning, match=r"said-client\.txt is missing"):
         assert lab.run(experiment, out=tmp_path, backend="linux").computed
-    # Also if the list does not have it.
+    # Likewise if the file is missing.
     output.unlink()
     kept = [line for line in sums.read_text().splitlines() if "said-client" not in line]
     sums.write_text("\n".join(kept) + "\n")
@@ -326,7 +326,7 @@ def test_a_folder_that_disappears_is_an_error(small: lab.Experiment, tmp_path: P
     def remove() -> None:
         while not gone.is_set():
             if list(out.glob("group-*")):
-                # A run may move in while others are removed.
+                # A run may be added while others are removed.
                 while out.exists():
                     shutil.rmtree(out, ignore_errors=True)
                 gone.set()
@@ -346,7 +346,7 @@ def test_a_folder_that_disappears_is_an_error(small: lab.Experiment, tmp_path: P
 def test_a_table_longer_than_the_memory_is_stored_part_by_part(
     tcplab: Command, tmp_path: Path
 ) -> None:
-    # 70,000 round trips of 20 us and the transmission of 304 bytes: 20.24 us, or 1.4 s.
+    # 70,000 round trips of 20 us plus the transmission of 304 bytes: 20.24 us each, 1.4 s in all.
     questions = lab.RequestsTraffic(request="100 B", response="100 B", requests=70_000)
     experiment = lab.Experiment(
         duration="2 s",
@@ -358,16 +358,16 @@ def test_a_table_longer_than_the_memory_is_stored_part_by_part(
     )
     results = lab.run(experiment, backend="linux", out=tmp_path / "out")
     [table] = (tmp_path / "out").glob("*/transfers.parquet")
-    # More than one part, of 65,536 rows each.
+    # More than one part of 65,536 rows.
     assert pl.scan_parquet(table).select(pl.len()).collect().item() == 70_000
     assert results.transfers["transfer"].to_list() == list(range(1, 70_001))
     row = results.flows.row(0, named=True)
     assert row["transfers"] == row["completed_transfers"] == 70_000
-    # The percentile of a histogram is within 0.2 % of that of all values.
+    # The percentile of a histogram is within 0.2 % of the exact one.
     times = results.transfers["completion_s"]
     assert row["completion_p50_s"] == pytest.approx(times.sort()[34_999], rel=2e-3)
     assert row["completion_mean_s"] == pytest.approx(times.mean(), rel=1e-9)
-    # The digest of what is stored, read as a whole, is that of the parts.
+    # The digest of the stored table as a whole equals that of the parts.
     done = tcplab("verify", tmp_path / "out")
     assert done.returncode == 0, done.stdout + done.stderr
     kept = lab.run(experiment, backend="linux")
@@ -380,7 +380,7 @@ def test_a_table_longer_than_the_memory_is_stored_part_by_part(
 
 
 def sum_up(group: Path) -> None:
-    """Writes the list of checksums anew, as someone would who changed files."""
+    """Rewrites the list of checksums, as someone who changed files would."""
     sums = {name: checksum((group / name).read_bytes()) for name in listed(group)}
     write_list(group, sums)
 
@@ -510,7 +510,7 @@ def test_what_agrees_is_forgotten_with_its_folder(
 def test_results_of_versions_that_stored_otherwise_are_refused(
     tcplab: Command, tmp_path: Path
 ) -> None:
-    # As tcplab 0.3.0 to 0.9.0 stored a run.
+    # The layout of tcplab 0.3.0 to 0.9.0.
     old = tmp_path / "out" / "0123456789abcdef"
     old.mkdir(parents=True)
     (old / "experiment.json").write_text("{}\n")
@@ -533,7 +533,7 @@ def test_a_run_that_fails_stops_no_other(
     run_batch = _core.run_batch
 
     def fail(plans: list[_core.Plan], *rest: object) -> object:
-        # The run breaks a law: its path takes longer than its RTTs say.
+        # The run breaks a law: its path takes longer than its RTTs.
         changed = [
             _core.Plan.from_json(plan.to_json().replace('"base_rtt":"', '"base_rtt":"9'))
             if plan.id == bad.id
@@ -563,13 +563,13 @@ def test_a_run_that_fails_stops_no_other(
 def test_runs_of_a_version_with_fewer_columns_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A column that came later is empty in their rows, also where groups are merged."""
+    """A column that was added later is null in their rows, also after groups are merged."""
     experiment = {
         "duration": "1 s",
         "network": {"chain": {"rate": "10 Mbit/s", "delay": "5 ms"}},
         "flows": [{"from": "client", "to": "server"}],
     }
-    # So many small groups may stay; with one more, all are merged.
+    # This many small groups may stay; one more causes all to be merged.
     for seed in range(MOST_SMALL):
         lab.run({**experiment, "seed": seed}, out=tmp_path)
     groups = list(tmp_path.glob("group-*"))

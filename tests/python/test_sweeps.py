@@ -1,6 +1,6 @@
 """Large sweeps: few files, several processes, a kill at any moment, and always the same values.
 
-`TCPLAB_KILLS=40` kills so often; without it a few times, to be quick.
+`TCPLAB_KILLS=40` sets the number of kills; the default is a few, to be quick.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEED = 16
 
 
 def sweep(repeat: int) -> lab.Experiment:
-    """Short runs, each with other values; every second one has columns that the others have not."""
+    """Short runs with different values; every second one has columns that the others lack."""
     return lab.Experiment(
         name="sweep",
         duration="1 s",
@@ -42,14 +42,14 @@ def sweep(repeat: int) -> lab.Experiment:
 
 
 def assert_equal(results: lab.Results, expected: lab.Results) -> None:
-    """All values are equal, but the time that runs took."""
+    """All values are equal except the elapsed time of runs."""
     for table in TABLES:
         mine, theirs = (one.scan(table).collect() for one in (results, expected))
         assert mine.drop("wall_s", strict=False).equals(theirs.drop("wall_s", strict=False)), table
 
 
 def in_one_place(folder: Path) -> list[str]:
-    """The runs in a folder, each of which is in one group."""
+    """The runs in a folder, each of which must be in one group."""
     tables = [pl.read_parquet(path) for path in folder.glob("group-*/runs.parquet")]
     runs = [run for table in tables for run in table["run"]]
     assert len(set(runs)) == len(runs)
@@ -76,7 +76,7 @@ def test_after_kills_the_store_is_that_of_an_undisturbed_sweep(tmp_path: Path) -
         _, said = process.communicate(timeout=60)
         assert said == b"" or process.returncode == -signal.SIGKILL, said.decode()
         ends.append(process.returncode)
-        # What was finished was neither lost nor computed again: it would have taken another time.
+        # Finished runs were neither lost nor computed again: their elapsed time would differ.
         kept = {}
         for path in sorted((tmp_path / "out").glob("group-*/runs.parquet"), reverse=True):
             kept |= dict(pl.read_parquet(path).select("run", "wall_s").iter_rows())
@@ -156,7 +156,7 @@ def test_small_groups_become_one_and_large_ones_stay(
 ) -> None:
     for seed in range(1, 21):
         lab.run(sweep(1).replace(seed=seed), out=tmp_path)
-    # Each experiment left a small one.
+    # Each experiment left a small group.
     assert len(list(tmp_path.glob("group-*"))) <= compaction.MOST_SMALL + 1
     monkeypatch.setattr(run_groups, "SMALL", 0)
     before = {path.name for path in tmp_path.glob("group-*")}
@@ -167,7 +167,7 @@ def test_small_groups_become_one_and_large_ones_stay(
 
 def test_a_kill_while_groups_become_one_leaves_doubles_that_go(tmp_path: Path) -> None:
     results = lab.run(sweep(3), out=tmp_path / "out")
-    # A group of some of the same runs is there, too.
+    # Another group has some of the same runs.
     part = lab.run(sweep(2), out=tmp_path / "part")
     [group] = (tmp_path / "part").glob("group-*")
     shutil.copytree(group, tmp_path / "out" / group.name)
@@ -204,10 +204,10 @@ def test_plans_that_follow_each_other_are_taken_together() -> None:
     first, second = pool.take(), pool.take()
     assert (first, second) == (range(1), range(1, 2))
     pool.give_back(first[1:], 1, 0.01)
-    # 0.7 s of 10 ms each.
+    # 0.7 s, at 10 ms each.
     third = pool.take()
     assert third == range(2, 72)
-    # What took longer than was thought goes back, and is taken next.
+    # Plans that took longer than estimated go back, and are taken next.
     pool.give_back(third[10:], 10, 1.0)
     assert pool.take().start == 12
     pool.close()

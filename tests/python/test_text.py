@@ -16,7 +16,7 @@ def test_columns_are_aligned_by_what_characters_take_on_the_terminal() -> None:
         [Column("flow", LEFT), Column("rate")], [[name, "1.00"] for name in names]
     )
     lines = text.split("\n")
-    # 4 wide characters and a blank, two blanks, and the 4 of a rate.
+    # 4 wide characters and a space, two spaces, and the 4 characters of a rate.
     assert {cell_len(line) for line in lines} == {9 + 2 + 4}
     assert all(line.endswith("1.00") for line in lines[2:])
 

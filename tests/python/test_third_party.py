@@ -1,4 +1,4 @@
-"""Which licences may be linked in."""
+"""The licences that are allowed for linked crates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traffic on both backends: what each kind does, and when.
+"""Traffic on both backends: the actions of each kind, and their times.
 
 Expected values are arithmetic: sizes are those of IP packets, times are those of the file.
 """
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 
 
 def on_both(**settings: object) -> lab.Results:
-    """Run an experiment on both backends, which agree on every transfer and datagram."""
+    """Runs an experiment on both backends, which must agree on every transfer and datagram."""
     results = on_linux(**settings)
     ours = lab.run(lab.Experiment(**settings), backend="sim")  # type: ignore[arg-type]
     assert_equal(results, ours)
@@ -28,7 +28,7 @@ def on_both(**settings: object) -> lab.Results:
 
 
 def assert_equal(one: lab.Results, other: lab.Results) -> None:
-    """Hold transfer against transfer, and flow against flow: to a microsecond."""
+    """Compares transfers and flows one by one, to a microsecond."""
     exact = ["transfer", "class", "connection", "bytes", "outcome", "sent_segments"]
     for name, columns in [("transfers", exact), ("flows", ["bytes", "outcome", "sent_segments"])]:
         first, second = (getattr(run, name).sort("flow", *columns[:1]) for run in (one, other))
@@ -40,11 +40,11 @@ def assert_equal(one: lab.Results, other: lab.Results) -> None:
 
 
 def way_ms(size: int) -> float:
-    """What a packet of so many bytes takes: at 10 Mbit/s, and 20 ms on the way."""
+    """The time of a packet of this many bytes: at 10 Mbit/s, plus 20 ms of propagation."""
     return 20 + size * 8 / 10e6 * 1e3
 
 
-# A SYN and its answer have 60 bytes; the ACK goes with the first question, or just before it.
+# SYN and SYN-ACK have 60 bytes; the ACK travels with the first request, or just before it.
 OPENING_MS = 2 * way_ms(60)
 ACK_MS = 52 * 8 / 10e6 * 1e3
 
@@ -56,7 +56,7 @@ def test_a_server_takes_its_time_for_each_answer() -> None:
     row = on_both(duration="3 s", network=link(), flows=[flow(traffic=traffic)]).flows.row(
         0, named=True
     )
-    # After a pause the question goes with an ACK of the answer before, which left long ago.
+    # After a pause the request carries the ACK of the previous answer, which arrived long ago.
     expected_ms = OPENING_MS + 4 * (2 * way_ms(152) + 30) + 3 * 100
     assert row["outcome"] == "completed"
     assert row["completion_s"] * 1e3 == pytest.approx(expected_ms, abs=4 * ACK_MS)
@@ -107,7 +107,7 @@ def test_users_think_after_their_transfers() -> None:
     assert set(flows["outcome"]) == {"completed"}
     starts, ends = flows["start_s"].to_list(), flows["end_s"].to_list()
     assert starts[:3] == pytest.approx([0, 0, 0], abs=1e-6)
-    # Each of the others begins when a user has thought: at one of the earliest ends.
+    # Each further transfer begins after a user's think time: after one of the earliest ends.
     assert sorted(starts[3:]) == pytest.approx([end + 0.3 for end in sorted(ends)[:17]], abs=1e-6)
     again = on_linux(duration="10 s", network=link(), flows=[flow(traffic=traffic)])
     assert again.digests == results.digests
@@ -118,7 +118,7 @@ def test_users_go_on_until_the_experiment_ends() -> None:
     flows = on_both(duration="5 s", network=link(), flows=[flow(traffic=traffic)]).transfers.sort(
         "transfer"
     )
-    # A connection and one segment of 1052 bytes: each user begins every 1.061 s.
+    # A handshake and one segment of 1052 bytes: each user begins every 1.061 s.
     each_s = 1 + (OPENING_MS + way_ms(1052)) / 1e3
     assert len(flows) == 2 * 5
     assert flows["start_s"].to_list()[-1] == pytest.approx(4 * each_s, abs=5e-3)
@@ -132,7 +132,8 @@ def test_a_load_makes_as_many_transfers_as_it_takes() -> None:
     results = lab.run(experiment, backend="linux")
     assert_equal(results, lab.run(experiment, backend="sim"))
     flows = results.transfers.sort("transfer")
-    # 1448 of 1500 bytes are data: 30.17 a second, 603 in 20 s; four standard deviations.
+    # 1448 of 1500 bytes are data: 30.17 transfers per second, 603 in 20 s; four standard
+    # deviations.
     expected = 20 * 0.5 * 10e6 / (20_000 * 8 * 1500 / 1448)
     assert abs(len(flows) - expected) < 4 * expected**0.5
 
@@ -168,7 +169,7 @@ def test_datagrams_pause() -> None:
         flows=[flow(traffic=traffic)],
         record=lab.Record(captures=["a>b"]),
     )
-    # Each period begins anew: three datagrams, at 0, 10 and 20 ms.
+    # Each period starts anew: three datagrams, at 0, 10 and 20 ms.
     expected = [period + k * 0.01 for period in (0, 0.1, 0.2) for k in range(3)]
     times = [time for time, _ in captured(results)]
     offset = times[0]
@@ -185,7 +186,7 @@ def test_large_datagrams_travel_in_fragments() -> None:
     )
     row = results.flows.row(0, named=True)
     assert (row["bytes"], row["outcome"], row["sent_segments"]) == (180_000, "completed", 3)
-    # 60,008 bytes behind the IP header, in fragments of 1480 at most: 41 of them.
+    # 60,008 bytes after the IP header, in fragments of at most 1480: 41 fragments.
     way = results.links.filter(link="a>b").row(-1, named=True)
     assert (way["sent_packets"], way["sent_bytes"]) == (3 * 41, 3 * (60_008 + 41 * 20))
 
@@ -210,7 +211,7 @@ def test_an_application_writes_in_pieces() -> None:
         assert (row["bytes"], row["outcome"]) == (5120, "completed")
         return int(row["sent_segments"])
 
-    # Without Nagle's algorithm each of ten pieces leaves at once; else segments have 1448 bytes.
+    # Without Nagle's algorithm each of ten writes leaves at once; else segments have 1448 bytes.
     assert segments(write="512 B") == 10
     assert segments() == 4
 
@@ -225,8 +226,8 @@ def test_the_examples_give_the_same_on_both_backends(example: str) -> None:
 
 
 def test_a_server_that_waits_for_a_question_is_told_of_room() -> None:
-    # tcp_poll: with 66 kB just written less than half as much is free. The next ACK fits the buffer
-    # to the window (tcp_new_space), so that the last answer fills it later.
+    # tcp_poll: with 66 kB just written, less than half as much is free. The next ACK fits the
+    # buffer to the window (tcp_new_space), so that the last answer fills it later.
     sizes = ["30 kB", "66 kB", "66 kB", "600 kB"]
     web = lab.WebTraffic(sizes=sizes, connections=1, persistent=True, order="sequential")
     network = link(rate="20 Mbit/s", delay="22 ms", queue="20 packets")
@@ -234,8 +235,9 @@ def test_a_server_that_waits_for_a_question_is_told_of_room() -> None:
 
 
 def test_written_data_comes_in_larger_fragments_than_a_file() -> None:
-    # skb_page_frag_refill: the kernel copies to 32 kB at a time. Received segments are a fragment
-    # each, and 17 become one packet (tcp_try_coalesce): what is read first depends on that.
+    # skb_page_frag_refill: the kernel copies up to 32 kB at a time. Received segments are a
+    # fragment each, and 17 are coalesced into one packet (tcp_try_coalesce), which decides what is
+    # read first.
     traffic = lab.BulkTraffic(size="300 kB", write="4096 B")
     network = link(
         rate="20 Mbit/s",
@@ -249,7 +251,8 @@ def test_written_data_comes_in_larger_fragments_than_a_file() -> None:
 @pytest.mark.parametrize(("broken", "whole"), [(1600, 400), (1700, 0)])
 def test_a_host_holds_so_many_fragments(broken: int, whole: int) -> None:
     # ipfrag_high_thresh: 4 MiB. A datagram whose second fragment is lost holds 2,504 bytes of that
-    # for 30 s; with 1,676 of them no fragment is taken any more, and nothing behind them is whole.
+    # for 30 s; with 1,676 such datagrams, further fragments are dropped and no datagram is
+    # complete.
     lost = lab.ListedLoss(packets=[2 * number for number in range(1, broken + 1)])
     network = link(rate="100 Mbit/s", loss=lost, queue="5000 packets")
     traffic = lab.UdpTraffic(payload="2000 B", interval="400 us", packets=2000)
@@ -260,14 +263,14 @@ def test_a_host_holds_so_many_fragments(broken: int, whole: int) -> None:
 
 
 def test_connections_to_a_host_share_what_routers_said() -> None:
-    # update_or_create_fnhe, ip_queue_xmit: those that are open find it with the next packet, and
-    # send nothing again for it; servers find it with the SYN.
+    # update_or_create_fnhe, ip_queue_xmit: open connections learn the MTU with the next packet, and
+    # retransmit nothing for it; servers learn it with the SYN.
     links = [
         lab.Link(between=("a", "r"), rate="10 Mbit/s", delay="5 ms"),
         lab.Link(between=("r", "s"), rate="10 Mbit/s", delay="5 ms", mtu=900),
         lab.Link(between=("s", "b"), rate="10 Mbit/s", delay="5 ms"),
     ]
-    # Two full segments, so that nothing arrives before both are repeated.
+    # Two full segments, so that nothing arrives before both are retransmitted.
     first = lab.WebTraffic(sizes=["2896 B"], connections=1)
     second = lab.WebTraffic(sizes=["20 kB"], connections=1)
     pages = [flow(traffic=first), flow(traffic=second, start="25 ms")]

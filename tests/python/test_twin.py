@@ -1,4 +1,4 @@
-"""A twin of a capture: what is told of a path is near the truth, and what does not fit is said."""
+"""Twins of captures: estimates of a path are near the truth, and misfits are reported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def captured(folder: Path, captures: list[str] = BOTH, **settings: Any) -> Path:
 
 
 def told(table: Any, quantity: str) -> tuple[float | None, float | None, float | None]:
-    """What a twin says of a quantity of the path: its value and range."""
+    """A twin's estimate of a quantity of the path: its value and range."""
     (row,) = table.filter(table["quantity"] == quantity).iter_rows(named=True)
     return row["value"], row["low"], row["high"]
 
@@ -53,7 +53,7 @@ def command(*arguments: str) -> int | None:
 
 def test_the_rate_is_that_of_packets_without_a_gap() -> None:
     # Packets of 1500 bytes, ten sent at once every second over 1 Mbit/s: 12 ms each. The round trip
-    # of the first is 100 ms, of which 12 are its own and 0.416 those of its ACK of 52 bytes.
+    # of the first is 100 ms, including 12 ms for itself and 0.416 ms for its ACK of 52 bytes.
     deliveries = [
         Delivery(burst + 0.1 + 0.012 * number, 1500, burst, 1500, True, 1, 0.012)
         for burst in range(4)
@@ -63,7 +63,7 @@ def test_the_rate_is_that_of_packets_without_a_gap() -> None:
     found = path(Told(deliveries, sent, [], [], [1500] * 40))
     assert found.rate_bit_s.value == pytest.approx(1e6)
     assert found.base_rtt_s.value == pytest.approx(0.1 - 0.012 - 0.000416)
-    # The last of a burst waits for nine others.
+    # The last packet of a burst waits for nine others.
     assert found.queue_packets.value is None
     assert found.queue_packets.low == pytest.approx(9)
 
@@ -92,7 +92,7 @@ def test_losses_by_chance_are_told_from_those_of_a_full_queue(tmp_path: Path) ->
     file = captured(tmp_path, queue="200 packets", forward=lab.LinkSettings(loss=0.01))
     twin = lab.capture.twin(file, cc="cubic")
     value, low, high = told(twin.path, "loss")
-    # About 5,500 packets: 55 losses, give or take two times 7.4.
+    # About 5,500 packets: 55 losses, with two standard deviations of 7.4.
     assert value == pytest.approx(1.0, abs=0.27)
     assert low is not None
     assert high is not None
@@ -131,7 +131,7 @@ def test_answers_of_a_server_have_a_twin(tmp_path: Path) -> None:
 
 
 def test_a_window_that_is_too_small_is_in_the_twin(tmp_path: Path) -> None:
-    # 20 kB in 40 ms are 4 Mbit/s, and headers are a twentieth.
+    # 20 kB in 40 ms are 4 Mbit/s; headers add a twentieth.
     flow = lab.Flow(
         from_="sender",
         to="receiver",

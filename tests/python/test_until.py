@@ -24,7 +24,7 @@ def experiment(repeat: Any, *, jitter: str = "50 ms") -> lab.Experiment:
 
 
 def worst(results: lab.Results) -> float:
-    """How far a limit is from its mean, of the class that is known least."""
+    """The relative distance of a limit from its mean, for the class with the widest interval."""
     rows = results.summary(by="class").rows(named=True)
     widths = [
         max(row["goodput_mbit_s"] - row["goodput_mbit_s_low"],
@@ -36,7 +36,7 @@ def worst(results: lab.Results) -> float:
 
 def test_repetitions_end_when_means_are_known() -> None:
     known = worst(lab.run(experiment(10)))
-    # What ten repetitions tell is enough; half of it is not.
+    # The precision of ten repetitions is enough; twice that precision is not.
     assert len(lab.run(experiment(lab.Until(until=known * 1.001))).plans) == 20
     results = lab.run(experiment({"until": known / 2}))
     number = results.runs["repetition"].n_unique()

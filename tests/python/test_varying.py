@@ -1,4 +1,4 @@
-"""Parameters, what steps together and variants, as results and both backends have them; shapes."""
+"""Parameters, zipped keys and variants, in results and on both backends; shapes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def small(rate: str, cc: str, **more: Any) -> lab.Experiment:
 
 
 def test_parameters_may_have_the_names_of_columns() -> None:
-    # `rate` and `cc` mean something where results are summed up.
+    # `rate` and `cc` are also names of columns in summaries.
     named = small(
         "$rate",
         "$cc",

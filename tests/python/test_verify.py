@@ -1,4 +1,4 @@
-"""What `verify` finds in stored results, and where it says so."""
+"""The findings of `verify` in stored results, and their places."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_results_as_they_were_stored_are_well(stored: Path, again: bool) -> None
 
 
 def sum_up(folder: Path) -> None:
-    """Writes the list of checksums anew."""
+    """Rewrites the list of checksums."""
     names = lab._store.checksums.listed(folder)
     sums = {name: lab._store.checksums.checksum((folder / name).read_bytes()) for name in names}
     lab._store.checksums.write_list(folder, sums)

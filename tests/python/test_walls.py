@@ -1,4 +1,4 @@
-"""The walls around programs: each attack is tried, and all that programs need works."""
+"""The isolation of programs: each attack is tried, and everything that programs need works."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CACHE = Path(os.environ.get("TCPLAB_CACHE", Path.home() / ".cache/tcplab"))
 
 
 def system_call(*numbers: int) -> str:
-    """A command line that makes a system call of x86-64, and fails if that does."""
+    """A command line that makes a system call of x86-64, and fails if the call does."""
     call = f"ctypes.CDLL(None).syscall({', '.join(map(str, numbers))})"
     return f'python3 -c "import ctypes; exit({call} < 0)"'
 
@@ -67,7 +67,7 @@ def link() -> lab.Network:
 
 
 def output(client: str, server: str = "true") -> str:
-    """What the client prints."""
+    """The output of the client."""
     traffic = lab.CommandTraffic(server=server, client=client)
     flow = lab.Flow(from_="a", to="b", traffic=traffic)
     experiment = lab.Experiment(duration="5 s", network=link(), flows=[flow])
@@ -76,9 +76,9 @@ def output(client: str, server: str = "true") -> str:
 
 
 def experiment_file(folder: Path, client: str) -> Path:
-    """An experiment whose client this is."""
+    """An experiment with this client."""
     folder.mkdir(parents=True, exist_ok=True)
-    # Root's programs are `nobody`, for whom pytest's folders are closed.
+    # Root's programs run as `nobody`, who cannot enter pytest's folders.
     folder.chmod(0o755)
     path = folder / "walls.toml"
     path.write_text(
@@ -91,7 +91,7 @@ def experiment_file(folder: Path, client: str) -> Path:
 
 
 def tried(attacks: dict[str, str]) -> str:
-    """A command line that names the attacks which succeed."""
+    """A command line that names the attacks that succeed."""
     return "; ".join(
         f"if ( {line} ) > /dev/null 2>&1; then echo '{name}'; fi" for name, line in attacks.items()
     )
@@ -245,7 +245,8 @@ def test_runs_of_programs_are_as_good_as_what_these_read(tcplab: Command, tmp_pa
     assert said == "two\n"
     assert "its programs may read other files than they could then" in told
     assert "computed anew" in printed("two\n", "--allow-read", "yours")[1]
-    # A run is repeated with what the user allows, and not with what a stored file says.
+    # A run is repeated with access that the user allows, not with access that a stored file asks
+    # for.
     again = tcplab("verify", "out", "--again")
     assert again.returncode == 1
     assert f"its programs could read {tmp_path}/mine and {tmp_path}/yours" in again.stdout
@@ -294,7 +295,7 @@ def test_check_says_what_would_run(tcplab: Command, tmp_path: Path) -> None:
 
 
 def test_links_of_the_guest_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a run's folder is open to others, and nothing is left of it."""
+    """The folder of a run is closed to other users, and is removed afterwards."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert output("true") == ""
     assert list(tmp_path.iterdir()) == []
@@ -304,7 +305,7 @@ def test_links_of_the_guest_lead_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
 def test_walls_hold_for_an_ordinary_user(
     kernel: lab.Kernel,
 ) -> None:
-    # Folders of pytest are closed for others.
+    # pytest's folders are closed to other users.
     with tempfile.TemporaryDirectory() as place:
         run_as_nobody(kernel, Path(place).resolve())
 
@@ -346,5 +347,5 @@ def run_as_nobody(kernel: lab.Kernel, tmp_path: Path) -> None:
 
 
 def as_nobody(*words: str) -> list[str]:
-    """A command as an ordinary user without groups."""
+    """A command run as an ordinary user without groups."""
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *words]

@@ -1,4 +1,4 @@
-"""Settings that do nothing, or hardly what was meant, are named once, with place and remedy."""
+"""Settings without effect, or with an unlikely one, are reported once, with place and remedy."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ NAMED = {
             "little less than the link's",
         ],
     ),
-    # 10 Mbit/s x 1 ms are 1250 bytes; 1.2 ms are those of a full packet.
+    # 10 Mbit/s x 1 ms are 1250 bytes; a full packet takes 1.2 ms.
     "queues without room for a packet": (
         TIGHT,
         [
@@ -186,7 +186,7 @@ NAMED = {
             "yourself, give `per_second`",
         ],
     ),
-    # A packet of full size has 1500 bytes.
+    # A full packet has 1500 bytes.
     "token buckets, and an interval": (
         BUCKETS,
         [
@@ -224,7 +224,7 @@ NAMED = {
             "that with [[network.routes]]"
         ],
     ),
-    # 10 Mbit/s over no time is nothing; a queue has one packet at least.
+    # 10 Mbit/s over no time is zero; a queue holds at least one packet.
     "a queue of one packet": (
         SHORT_QUEUE,
         [
@@ -273,7 +273,7 @@ CUT = (
 def test_no_example_is_warned_of() -> None:
     for file in sorted(EXAMPLES.glob("*.toml")):
         for plan in lab.load(file).plans("linux" if "linux" in file.stem else "sim"):
-            # `large` of that example asks for more than it gets, which is what it shows.
+            # `large` in that example asks for more than it gets, on purpose.
             expected = [f"{file}: {CUT}"] if file.stem == "sockets" else []
             assert plan.warnings == expected, file
 

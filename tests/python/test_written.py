@@ -1,4 +1,4 @@
-"""Captures that backends write: both write the same packets, and readers find nothing wrong."""
+"""Captures written by backends: both write the same packets, and other readers find no fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORT_DATAGRAMS = lab.UdpTraffic(interval="50 ms", payload="100 B", packets=5)
 
 
 class Captured(NamedTuple):
-    """A packet as a capture has it."""
+    """A packet in a capture."""
 
     time_ns: int
     interface: str
@@ -37,7 +37,7 @@ def link(**settings: object) -> lab.Network:
 
 
 def flow(size: str = "100 kB", **settings: object) -> lab.Flow:
-    """A transfer from the one to the other."""
+    """A transfer from host a to host b."""
     ends = {"from_": "a", "to": "b", "traffic": lab.BulkTraffic(size=size)}
     return lab.Flow(**(ends | settings))  # type: ignore[arg-type]
 
@@ -54,7 +54,7 @@ def file_of(results: lab.Results) -> bytes:
 
 
 def packets(file: bytes) -> Iterator[Captured]:
-    """The packets of a capture, as draft-ietf-opsawg-pcapng describes the file."""
+    """The packets of a capture, parsed according to draft-ietf-opsawg-pcapng."""
     names: list[str] = []
     at = 0
     while at < len(file):
@@ -71,8 +71,8 @@ def packets(file: bytes) -> Iterator[Captured]:
 
 
 class Alike:
-    """Makes packets of both backends comparable: sequence numbers and clocks count from those of
-    the handshake; addresses, the numbers of IP packets, checksums and cookies are left out.
+    """Makes packets of both backends comparable: sequence numbers and clocks are relative to the
+    handshake; addresses, IP identification, checksums and cookies are left out.
     """
 
     def __init__(self) -> None:
@@ -80,11 +80,11 @@ class Alike:
         self.clock: dict[tuple[int, int], int] = {}
 
     def of(self, packet: Captured) -> tuple[object, ...]:
-        """A packet."""
+        """A comparable packet."""
         return (packet.time_ns, packet.interface, packet.length, *self.ip(packet.kept))
 
     def ip(self, kept: bytes) -> tuple[object, ...]:
-        """An IP packet: the rest of its header, and what is in it."""
+        """An IP packet: the rest of its header, and its payload."""
         version, service, length, _, fragment, hops, protocol, _ = struct.unpack_from(
             "!BBHHHBBH", kept
         )
@@ -109,7 +109,7 @@ class Alike:
         words = rest >> 12
         options, data = inner[20 : 4 * words], inner[4 * words :]
         if rest & FIN and not data.strip(b"\0") and len(data) == 0:
-            # The kernel does not push a FIN without data, which says as much; `sim` does.
+            # The kernel sets no PSH on a FIN without data; `sim` does.
             rest &= ~PSH
         told = [self.option(way, back, acked, it) for it in split(options)]
         return (way, seq, ack, rest, window, urgent, *told, data)
@@ -117,7 +117,7 @@ class Alike:
     def option(
         self, way: tuple[int, int], back: tuple[int, int], acked: int, option: bytes
     ) -> object:
-        """An option, with its clocks and sequence numbers."""
+        """An option, with relative clocks and sequence numbers."""
         if option[0] == 8:
             value, echo = struct.unpack_from("!II", option, 2)
             mine = self.clock.setdefault(way, value)
@@ -140,7 +140,7 @@ def split(options: bytes) -> Iterator[bytes]:
 
 
 def narrow(**settings: object) -> lab.Experiment:
-    """A path of three links, whose middle takes smaller packets, captured at each."""
+    """A path of three links, the middle with a smaller MTU, captured at each."""
     wide = {"rate": "100 Mbit/s", "delay": "5 ms"}
     middle = {"rate": "10 Mbit/s", "delay": "15 ms", "mtu": 1000}
     links = [(("a", "r"), wide), (("r", "q"), middle), (("q", "b"), wide)]
@@ -155,7 +155,7 @@ def narrow(**settings: object) -> lab.Experiment:
 
 
 def alike(file: bytes) -> list[tuple[object, ...]]:
-    """The packets of a capture, comparable, those of one nanosecond by their interface."""
+    """The packets of a capture in comparable form, packets of one nanosecond by interface."""
     order = Alike()
     return sorted((order.of(packet) for packet in packets(file)), key=lambda row: row[:2])
 
@@ -236,7 +236,7 @@ def test_both_backends_capture_the_same_packets(name: str) -> None:
 
 
 SHOWN: dict[str, Callable[[tuple[Any, ...]], bool]] = {
-    # Kinds of options, behind the fields of the header; the second edge of a block of DSACK is
+    # Option kinds follow the fields of the header; the second edge of a DSACK block is
     # acknowledged.
     "loss with SACK": lambda row: any(it[0] == 5 for it in row[14:-1]),
     "false alarms with DSACK": lambda row: any(
@@ -249,7 +249,7 @@ SHOWN: dict[str, Callable[[tuple[Any, ...]], bool]] = {
     "Fast Open": lambda row: row[11] & SYN and row[2] > 1400,
     "users": lambda row: row[11] & FIN,
 }
-"""What packets of an experiment show, some of them."""
+"""Patterns that some packets of an experiment must show."""
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -284,7 +284,7 @@ def test_tshark_finds_nothing_wrong(name: str, tmp_path: Path) -> None:
     assert found.stdout == ""
     fields = ["-T", "fields", "-e", "ip.checksum.status", "-e", "tcp.checksum.status"]
     good = subprocess.run([*command, *fields], capture_output=True, text=True, check=True)
-    # Those that are kept whole have been checked.
+    # Packets that are kept whole have had their checksums verified.
     assert good.stdout.startswith("1\t1\n") or "datagrams" in name
 
 
@@ -312,12 +312,12 @@ def test_a_packet_has_one_number_on_all_links() -> None:
             record=lab.Record(captures=everywhere),
         )
     )
-    # Without the fields that routers change: the hops left, and the checksum of the header.
+    # Without the fields that routers change: TTL and header checksum.
     seen = Counter(
         (packet.interface, packet.kept[:8] + packet.kept[9:10] + packet.kept[12:])
         for packet in packets(file_of(results))
     )
-    # Duplicate ACKs and data sent again are told apart, and what a link carries is known before.
+    # Duplicate ACKs and retransmissions differ, and the packets of a link are known from before it.
     assert max(seen.values()) == 1
     assert results.flows["retransmitted_segments"].sum() > 10
     for first, second in (everywhere[:2], everywhere[2:]):

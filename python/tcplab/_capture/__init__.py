@@ -1,1 +1,1 @@
-"""What captures and logs of connections tell, and models and twins that are made of it."""
+"""Analysis of captures and connection logs, and the models and twins derived from them."""

@@ -1,4 +1,4 @@
-"""What the traffic of captures and logs is: sessions, their sizes, their arrivals, their turns."""
+"""Characterises the traffic of captures and logs: sessions, their sizes, arrivals and turns."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ CLASSES: Sequence[tuple[str, float]] = (
     ("10-100 MB", 100e6),
     ("over 100 MB", float("inf")),
 )
-"""Classes of sessions by size, each with its end in bytes: the three of the study `martic-2013`,
-and what is larger.
+"""Size classes of sessions, each with its upper end in bytes: the three of the study `martic-2013`,
+and one for larger sessions.
 """
 
 MOST_CLASSES = 6
-"""Classes that are found from the data, at most."""
+"""The most classes that are found from data."""
 
 BINS = 120
-"""Logarithmic steps of size, in which classes are looked for."""
+"""The number of logarithmic size steps in which classes are searched."""
 
 
 def characterised(files: Sequence[Path], classes: str, connections: int) -> Characteristics:
-    """What the traffic of all files together is. `classes` are `fixed` or `found`."""
+    """Characterises the traffic of all files together. `classes` is `fixed` or `found`."""
     if classes not in ("fixed", "found"):
         raise ConfigError(f'classes: "{classes}" is neither "fixed" nor "found"')
     if not files:
@@ -76,7 +76,7 @@ Read = tuple[pl.DataFrame, pl.DataFrame, list[str]]
 
 
 def _read(file: Path, connections: int) -> Read:
-    """Sessions, turns and notes of a file."""
+    """The sessions, turns and notes of a file."""
     if file != Path("-") and (log := read_log(file)) is not None:
         turns = pl.DataFrame(schema=TURN) if log.turns is None else log.turns
         return log.sessions, turns, [f"{file}: {note}" for note in log.notes]
@@ -119,7 +119,8 @@ def _read(file: Path, connections: int) -> Read:
             & (pl.col("client_missing_bytes") + pl.col("server_missing_bytes") == 0)
         ).alias("is_whole"),
     )
-    # Seen from the place of the capture: the rest of a wait is the server's, of a pause the user's.
+    # As seen from the capture point: the rest of a wait is server time, the rest of a pause is user
+    # time.
     around = turns.join(flows, on="connection", how="left", maintain_order="left")
     turns = around.select(
         pl.col("connection").alias("session"),
@@ -140,8 +141,8 @@ def _cast(frame: pl.DataFrame, schema: object) -> pl.DataFrame:
 
 
 def _together(every: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame, ...]:
-    """Sessions of all files in the order of arrivals, and their turns. A session that several files
-    have, as captures at several places do, is that of the file with more of its data.
+    """The sessions of all files in the order of arrival, and their turns. A session that is in
+    several files, such as captures at several points, is taken from the file with more of its data.
     """
     before, all_sessions, all_turns = 0, [], []
     for number, (sessions, turns) in enumerate(every):
@@ -165,12 +166,12 @@ def _together(every: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.Da
 
 
 def _once(sessions: pl.DataFrame) -> pl.DataFrame:
-    """Without the copies of sessions: same ends, another file, at the same time."""
+    """Sessions without duplicates: same ends, another file, at the same time."""
     ends = ["client", "client_port", "server", "server_port"]
     data = pl.col("client_bytes") + pl.col("server_bytes")
     ordered = sessions.with_columns(data=data).sort(*ends, "start_s", "session")
     end = pl.col("start_s") + pl.col("duration_s")
-    # A group begins where all sessions between the same ends that began before are over.
+    # A group begins when all earlier sessions between the same ends are over.
     before = end.cum_max().shift(1).over(ends)
     group = (pl.col("start_s") > before).fill_null(value=True).cum_sum()
     best = ordered.with_columns(group=group).sort(
@@ -180,7 +181,7 @@ def _once(sessions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sized(sessions: pl.DataFrame) -> pl.DataFrame:
-    """Sessions with their size, the data of the side that sent more, and who that is."""
+    """Sessions with their size, the data of the side that sent more, and with that side."""
     client, server = pl.col("client_bytes"), pl.col("server_bytes")
     sends = client >= server
     wire = pl.when(sends).then("client_wire_bytes").otherwise("server_wire_bytes")
@@ -193,7 +194,7 @@ def _sized(sessions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _classified(sessions: pl.DataFrame, how: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Sessions with their class, and the table of classes. They go by bytes with headers."""
+    """Sessions with their class, and the table of classes. Classes count bytes with headers."""
     if how == "fixed":
         names, ends = [name for name, _ in CLASSES], [end for _, end in CLASSES[:-1]]
     else:
@@ -229,8 +230,8 @@ def _classified(sessions: pl.DataFrame, how: str) -> tuple[pl.DataFrame, pl.Data
 
 
 def _found(sizes: Numbers) -> list[float]:
-    """The ends of classes that the sizes themselves suggest: the best division of their logarithms
-    (least squares), with another class as long as it halves the spread within classes.
+    """The ends of the classes that the sizes themselves suggest: the best division of their
+    logarithms (least squares). Classes are added as long as each halves the spread within classes.
     """
     logs = np.log10(sizes[sizes > 0])
     if len(logs) == 0 or logs.max() - logs.min() < 1e-9:
@@ -242,7 +243,7 @@ def _found(sizes: Numbers) -> list[float]:
     n, s, q = (np.concatenate([[0.0], np.cumsum(one)]) for one in (counts, sums, squares))
     first, behind = np.meshgrid(np.arange(BINS + 1), np.arange(BINS + 1), indexing="ij")
     number = np.maximum(n[behind] - n[first], 1.0)
-    # The spread of a class from one bin to another, by the sum of its squares.
+    # The spread of a class that covers a range of bins, from sums of squares.
     spread = q[behind] - q[first] - (s[behind] - s[first]) ** 2 / number
     spread = np.where(behind > first, np.maximum(spread, 0), np.inf)
     best, paths = spread[0].copy(), [np.zeros(BINS + 1, dtype=int)]
@@ -270,8 +271,8 @@ def _bytes(value: float) -> str:
 
 
 def _gaps(sessions: pl.DataFrame) -> Numbers:
-    """Times between arrivals in their order. Between stretches of time that different files are of,
-    there is none.
+    """The gaps between consecutive arrivals. Gaps between the periods of different files are left
+    out.
     """
     start = sessions["start_s"].to_numpy()
     gaps = np.diff(start)
@@ -289,7 +290,7 @@ def _fits_table(sessions: pl.DataFrame, gaps: Numbers, turns: pl.DataFrame) -> p
     sized = sessions.filter(pl.col("size") > 0)
     kinds = {kind: sized.filter(kind_of() == kind) for kind in KINDS}
     of = [("size", "B", _numbers(sized["size"]))]
-    # Of one kind, its sizes are those of all.
+    # With a single kind of session, its sizes are those of all sessions.
     of += [
         (f"{kind} size", "B", _numbers(some["size"]))
         for kind, some in kinds.items()
@@ -324,7 +325,7 @@ def _fits_table(sessions: pl.DataFrame, gaps: Numbers, turns: pl.DataFrame) -> p
 
 
 KINDS = ("upload", "download", "two-way")
-"""Kinds of sessions: only the client sends, only the server does, or both do."""
+"""Kinds of sessions: only the client sends, only the server sends, or both."""
 
 
 def kind_of() -> pl.Expr:
@@ -343,17 +344,17 @@ def _numbers(values: pl.Series) -> Numbers:
 
 
 def _asked(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turns in which both sides send."""
+    """The turns in which both sides send."""
     return turns.filter((pl.col("request_bytes") > 0) & (pl.col("response_bytes") > 0))
 
 
 UNITS = ((1.0, "seconds"), (1e-3, "milliseconds"))
-"""The steps in which logs have times."""
+"""The resolutions of timestamps in logs."""
 
 
 def _spread(sessions: pl.DataFrame) -> tuple[pl.DataFrame, tuple[float, str] | None]:
-    """Sessions of a log whose times have steps that gaps do not dwarf, those of each step spread
-    over it evenly; and the step.
+    """Sessions with their start times spread evenly over the resolution of the log, if gaps are not
+    much longer than that resolution; and the resolution.
     """
     start = sessions["start_s"].to_numpy()
     if len(start) < FEWEST:
@@ -362,7 +363,7 @@ def _spread(sessions: pl.DataFrame) -> tuple[pl.DataFrame, tuple[float, str] | N
     for step in UNITS:
         unit = step[0]
         steps = np.round(start / unit)
-        # Seconds after 1970 have seven digits behind the point.
+        # Seconds since 1970 have seven decimals in a double.
         if unit > 0.01 * mean_gap and np.all(np.abs(start - steps * unit) < 1e-6):
             break
     else:
@@ -375,12 +376,12 @@ def _spread(sessions: pl.DataFrame) -> tuple[pl.DataFrame, tuple[float, str] | N
 
 
 def _arrivals(sessions: pl.DataFrame, gaps: Numbers, step: tuple[float, str] | None) -> str:
-    """How sessions arrive: `Poisson`, `constant`, `neither`, or `too few` to tell."""
+    """The arrival process of sessions: `Poisson`, `constant`, `neither`, or `too few` to tell."""
     if len(gaps) < FEWEST:
         return "too few"
     if step is not None:
         start = sessions["start_s"].to_numpy()
-        # Times of whole steps, with one session each on average or more.
+        # Multiples of the resolution, long enough for one session on average.
         each = step[0] * max(math.ceil(float(gaps.mean()) / step[0]), 1)
         first = math.floor(start.min() / step[0]) * step[0]
         counts = np.bincount(((start - first) / each).astype(int)).astype(float)
@@ -388,7 +389,7 @@ def _arrivals(sessions: pl.DataFrame, gaps: Numbers, step: tuple[float, str] | N
     if is_poisson(gaps):
         return "Poisson"
     family = chosen(fits(gaps), gaps)
-    # The few gaps that are others may not have most of the time.
+    # The few other gaps must not make up most of the time.
     is_constant = (
         family is not None
         and family.family == "constant"
@@ -400,7 +401,7 @@ def _arrivals(sessions: pl.DataFrame, gaps: Numbers, step: tuple[float, str] | N
 def _totals(sessions: pl.DataFrame, turns: pl.DataFrame, gaps: Numbers, how: str) -> pl.DataFrame:
     size, start = sessions["size"], sessions["start_s"].to_numpy()
     length = sessions["duration_s"].to_numpy()
-    # One more at each start and one less at each end; an end counts before a start.
+    # Plus one at each start, minus one at each end; at equal times, ends count first.
     times = np.concatenate([start, start + length])
     steps = np.concatenate([np.ones(len(start)), -np.ones(len(start))])
     at_once = np.cumsum(steps[np.lexsort((steps, times))])
@@ -441,7 +442,7 @@ def _totals(sessions: pl.DataFrame, turns: pl.DataFrame, gaps: Numbers, how: str
 
 
 def _peers(sessions: pl.DataFrame) -> pl.DataFrame:
-    """By server, those with most data first."""
+    """Sessions by server, the server with the most data first."""
     rtt = pl.col("rtt_ms")
     table = sessions.group_by("server").agg(
         pl.len().alias("sessions"),

@@ -1,4 +1,4 @@
-"""What is said of the traffic of captures and logs."""
+"""The characteristics of the traffic of captures and logs."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """What the traffic of captures and logs is."""
+    """The characteristics of the traffic of captures and logs."""
 
     totals: pl.DataFrame
-    """One row: how many sessions, how they arrive, how many there are at once, their turns."""
+    """One row: the number of sessions, their arrivals, concurrency and turns."""
     classes: pl.DataFrame
-    """Sessions by class of size."""
+    """Sessions by size class."""
     fits: pl.DataFrame
     """Each family that was fitted to sizes, gaps and think times, the closest first."""
     peers: pl.DataFrame
-    """Sessions, data and round trips by server."""
+    """Sessions, data and round-trip times by server."""
     sessions: pl.DataFrame
-    """A row for each session, in the order of arrivals."""
+    """A row for each session, in the order of arrival."""
     turns: pl.DataFrame
-    """A row for each turn of the sessions in which turns can be seen."""
+    """A row for each turn, for the sessions in which turns are visible."""
     notes: list[str]
     """What cannot be known, and why."""
 
     def experiment(self, name: str = "model") -> Experiment:
-        """Traffic like this as an experiment, which every backend runs.
+        """Returns an experiment with traffic like this, for any backend.
 
         Raises:
-            ConfigError: There is no session with data.
+            ConfigError: No session has data.
         """
-        # Values of experiments take their time to load.
+        # The classes of experiments take time to load.
         from tcplab._capture.modelled import modelled  # noqa: PLC0415
 
         return modelled(self, name)

@@ -1,7 +1,8 @@
-"""Logs of connections: Zeek's conn.log, flow records of nfdump and of IPFIX as text, and HAR files.
+"""Reads connection logs: Zeek's conn.log, flow records of nfdump and of IPFIX as text, and HAR
+files.
 
-A file is recognised by its content. All become sessions: a row for each TCP connection, with the
-client's bytes and the server's.
+A file is recognised by its content. All formats become sessions: a row for each TCP connection,
+with the bytes of the client and of the server.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ SESSION: Mapping[str, pl.DataType] = {
     "rtt_ms": pl.Float64(),
     "is_whole": pl.Boolean(),
 }
-"""The columns of sessions. Times are seconds after 1970, or after the beginning of an experiment.
-Nothing stands where a source does not say.
+"""The columns of sessions. Times are seconds since 1970, or since the start of an experiment. A
+value is null if the source does not have it.
 """
 
 TURN: Mapping[str, pl.DataType] = {
@@ -48,16 +49,16 @@ TURN: Mapping[str, pl.DataType] = {
     "server_ms": pl.Float64(),
     "think_ms": pl.Float64(),
 }
-"""The columns of turns. `session` is the number of a row of sessions; `wait_ms` is what passes
-before the first byte of an answer is seen, `server_ms` what of it is no round trip.
+"""The columns of turns. `session` is the row number of the session; `wait_ms` is the time before
+the first byte of an answer is seen, `server_ms` is that time without the round trip.
 """
 
 PART_GAP_S = 60.0
-"""Records of one connection that are further apart are of two."""
+"""Records of the same connection that are further apart belong to two connections."""
 
 HEADERS, MORE_OF_IPV6, MORE_OF_SYN = 52, 20, 8
-"""Bytes of headers in each packet, for logs that count no data: of IPv4, and of TCP with
-timestamps. Those of IPv6, and of a SYN, are larger.
+"""Bytes of headers per packet, for logs that do not count data: IPv4, and TCP with timestamps.
+Headers of IPv6, and of a SYN, are larger.
 """
 
 MAGICS = (
@@ -67,7 +68,7 @@ MAGICS = (
     b"\xa1\xb2\x3c\x4d",
     b"\x0a\x0d\x0d\x0a",
 )
-"""How captures begin."""
+"""The first bytes of captures."""
 
 COLUMNS = {
     "start": ("ts", "firstseen", "stime", "flowstartmilliseconds", "flowstartmicroseconds",
@@ -87,32 +88,34 @@ COLUMNS = {
     "back_packets": ("opkt", "reversepacketdeltacount", "reversepackettotalcount", "out_packets"),
     "back_bytes": ("obyt", "reverseoctetdeltacount", "reverseoctettotalcount", "out_bytes"),
 }  # fmt: skip
-"""Names of the columns of flow records, in small letters: nfdump's, SiLK's, and the information
-elements of IPFIX.
+"""Names of the columns of flow records, in lower case: those of nfdump and SiLK, and the
+information elements of IPFIX.
 """
 
 NEEDED = ("start", "from", "to", "from_port", "to_port", "protocol", "bytes")
 
 
 WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError)
-"""What reading an entry of a HAR file raises that lacks something, or has something else there."""
+"""The exceptions raised by reading an entry of a HAR file that lacks a value or has one of another
+type.
+"""
 
 
 @dataclass(frozen=True)
 class Log:
-    """What a log has."""
+    """The content of a log."""
 
     kind: str
-    """What it is: `Zeek conn.log`, `flow records`, `HAR`."""
+    """The format: `Zeek conn.log`, `flow records`, `HAR`."""
     sessions: pl.DataFrame
     turns: pl.DataFrame | None
-    """Nothing if the log does not tell requests apart."""
+    """`None` if the log does not separate requests."""
     notes: list[str] = field(default_factory=list)
     """What cannot be known because of the log."""
 
 
 def read_log(path: Path) -> Log | None:
-    """The log in a file; nothing if the file is a capture, or neither.
+    """The log in a file, or `None` if the file is a capture or of an unknown format.
 
     Raises:
         ConfigError: The log cannot be read.
@@ -127,7 +130,7 @@ def read_log(path: Path) -> Log | None:
 
 
 class UnreadableError(ValueError):
-    """A value of a log that cannot be read, with its line."""
+    """A value of a log cannot be read. The message has its line."""
 
 
 def _log(path: Path, head: str, whole: Callable[[], str]) -> Log | None:
@@ -144,7 +147,7 @@ def _log(path: Path, head: str, whole: Callable[[], str]) -> Log | None:
 
 
 def _head(path: Path) -> tuple[str | None, Callable[[], str]]:
-    """The first kilobytes as text, if they are text, and how to read all of it."""
+    """The first kilobytes if they are text, and a function that reads the whole file."""
 
     def whole() -> str:
         try:
@@ -163,7 +166,7 @@ def _head(path: Path) -> tuple[str | None, Callable[[], str]]:
             with gzip.open(path) as packed:
                 head = packed.read(4096)
     except (OSError, EOFError):
-        # The reader of captures says what is wrong with it.
+        # The capture reader reports the fault.
         return None, whole
     if head.startswith(MAGICS) or b"\0" in head:
         return None, whole
@@ -171,7 +174,7 @@ def _head(path: Path) -> tuple[str | None, Callable[[], str]]:
 
 
 def _delimiter(header: str) -> str | None:
-    """What stands between the columns of flow records; nothing if this is not their header."""
+    """The delimiter between the columns of flow records; `None` if this is not their header."""
     for delimiter in (",", "|", "\t", ";"):
         names = [_plain(name) for name in header.split(delimiter)]
         if all(any(name in COLUMNS[one] for name in names) for one in NEEDED):
@@ -180,8 +183,8 @@ def _delimiter(header: str) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """The name of a column without case, quotes, and the organisation of an information element;
-    those of the other direction begin with `reverse`.
+    """The name of a column without case, quotes, and the organisation of an information element.
+    Names of the reverse direction begin with `reverse`.
     """
     name = name.strip().strip('"').lower()
     organisation, _, element = name.rpartition(":")
@@ -189,7 +192,7 @@ def _plain(name: str) -> str:
 
 
 def _table(text: str, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Rows with the numbers of their lines, up to nfdump's summary."""
+    """Rows with their line numbers, up to nfdump's summary."""
     rows = csv.reader(io.StringIO(text), delimiter=delimiter)
     names: list[str] | None = None
     for row in rows:
@@ -205,12 +208,12 @@ def _table(text: str, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _of_json(path: Path, text: str) -> Log:
-    """A HAR file, or a record a line: Zeek's or of IPFIX."""
+    """A HAR file, or one record per line: Zeek's or IPFIX."""
     try:
-        # One object of several lines, or a list.
+        # One object over several lines, or a list.
         every = json.loads(text)
     except json.JSONDecodeError as error:
-        # A record a line: only of one that is an object there can be more behind it.
+        # One record per line: extra data follows only a first line that is a valid object.
         if error.msg != "Extra data":
             raise ConfigError(f"{path}:{error.lineno}: this is not JSON: {error.msg}") from None
         every = None
@@ -236,7 +239,7 @@ def _of_json(path: Path, text: str) -> Log:
 
 
 def _json_list(path: Path, every: object) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Records of a list, numbered from 1."""
+    """The records of a list, numbered from 1."""
     for number, row in enumerate(every if isinstance(every, list) else [every], 1):
         if not isinstance(row, dict):
             raise ConfigError(f"{path}:{number}: this is not a record")
@@ -257,7 +260,7 @@ def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _zeek_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of Zeek's own format, whose header says what stands between columns."""
+    """The rows of Zeek's own format, whose header declares the delimiter."""
     separator, unset, names = "\t", "-", list[str]()
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("#separator"):
@@ -301,7 +304,7 @@ def _zeek(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Log:
                 "server_wire_bytes": on_wire[1],
                 "turns": None,
                 "rtt_ms": None,
-                # SF, and the resets of a connection that was set up (RSTO, RSTR).
+                # SF, and the resets of an established connection (RSTO, RSTR).
                 "is_whole": row.get("conn_state") in ("SF", "RSTO", "RSTR", "REJ"),
             }
         )
@@ -312,7 +315,7 @@ def _zeek(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Log:
 
 
 def _records(rows: Iterable[tuple[int, Mapping[str, str]]]) -> Log:
-    """Flow records: of one direction each, or of both."""
+    """The sessions of flow records, which are unidirectional or bidirectional."""
     parts: list[dict[str, Any]] = []
     others = 0
     for number, row in rows:
@@ -345,12 +348,12 @@ def _records(rows: Iterable[tuple[int, Mapping[str, str]]]) -> Log:
 
 
 def _joined(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Both directions of a connection, and its parts that a timeout of the exporter has made, as
-    one session.
+    """Joins both directions of a connection, and the parts into which an exporter's timeout has
+    split it, to one session.
     """
     open_: dict[tuple[Any, ...], dict[str, Any]] = {}
     sessions: list[dict[str, Any]] = []
-    # Of two records of the same time, the client's has the larger port.
+    # Of two records with the same time, the client's is the one with the larger port.
     for part in sorted(parts, key=lambda part: (part["start"], -part["ends"][0][1], part["ends"])):
         key = tuple(sorted(part["ends"]))
         session = open_.get(key)
@@ -385,14 +388,14 @@ def _joined(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _data(session: Mapping[str, Any], side: int) -> int:
-    """Bytes of data of a side, estimated."""
+    """An estimate of the bytes of data that one side sent."""
     headers = HEADERS + (MORE_OF_IPV6 if ":" in session["ends"][0][0] else 0)
     data = session[f"bytes{side}"] - headers * session[f"packets{side}"] - MORE_OF_SYN
     return int(max(data, 0))
 
 
 def _har(path: Path, entries: Sequence[Any]) -> Log:
-    """Requests of a browser. Those with the same `connection` are turns of one session."""
+    """The requests of a browser. Requests with the same `connection` are turns of one session."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     nameless = 0
     for number, entry in enumerate(entries):
@@ -416,7 +419,7 @@ def _har(path: Path, entries: Sequence[Any]) -> Log:
         connection = entry.get("connection")
         nameless += connection is None
         key = (host, connection) if connection is not None else (host, None, number)
-        # `startedDateTime` is before the waiting for a connection and its handshake.
+        # `startedDateTime` precedes the wait for a connection and its handshake.
         sent_at = start + (took - times["receive"] - times["wait"] - times["send"]) / 1000
         found.setdefault(key, []).append(
             {"start": sent_at, "end": start + took / 1000, "sizes": sizes, "times": times}
@@ -427,7 +430,8 @@ def _har(path: Path, entries: Sequence[Any]) -> Log:
     for number, ((host, connection, *_), every) in enumerate(ordered):
         every.sort(key=lambda turn: float(turn["start"]))
         times = every[0]["times"]
-        # Some browsers count TLS as a part of `connect`; its own round trips are none of TCP's.
+        # Some browsers include TLS in `connect`; the round trips of TLS are not part of TCP's
+        # handshake.
         opened = times["connect"] - (times["ssl"] if times["ssl"] < times["connect"] else 0)
         begin = every[0]["start"] - times["connect"] / 1000
         last = None
@@ -478,7 +482,7 @@ def _left_out(others: int) -> list[str]:
 
 
 def _whole(value: object, line: int) -> int | None:
-    """A count. Flow tools shorten large ones: `1.2 M`."""
+    """A count. Flow tools abbreviate large ones: `1.2 M`."""
     if value is None or value == "":
         return None
     text = str(value)
@@ -496,7 +500,7 @@ def _number(value: object, line: int) -> float:
 
 
 def _seconds(value: object, line: int) -> float:
-    """A time: seconds, milliseconds or finer since 1970, or a date. Without a zone it is UTC."""
+    """A time: seconds, milliseconds or finer since 1970, or a date, in UTC unless it has a zone."""
     text = str(value).strip()
     try:
         number = float(text)
@@ -507,7 +511,7 @@ def _seconds(value: object, line: int) -> float:
             said = _core.printable(text)
             raise UnreadableError(f"{line}: {said!r} is not a time") from None
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    # Seconds until the year 5138; the others are never that small.
+    # As seconds, numbers below this limit reach the year 5138; finer units are never that small.
     for unit in (1.0, 1e3, 1e6, 1e9):
         if number < 1e11 * unit:
             return number / unit

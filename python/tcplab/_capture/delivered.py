@@ -1,4 +1,6 @@
-"""What the receiver of a connection has got, and when the sender heard of it: from its packets."""
+"""Derives from the packets of a connection what its receiver has got, and when the sender learnt of
+it.
+"""
 
 from __future__ import annotations
 
@@ -10,51 +12,51 @@ from typing import Any
 import polars as pl
 
 FIRST = ("data", "out of order")
-"""Kinds of packets that send data for the first time."""
+"""Kinds of packets that carry data for the first time."""
 
 AGAIN = ("fast", "timeout", "after timeout")
-"""Kinds of packets that send again what is taken for lost."""
+"""Kinds of packets that retransmit data taken for lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """An ACK that told the sender that data has arrived."""
+    """An ACK that reported data as delivered."""
 
     at: float
-    """When it was captured, in seconds."""
+    """The capture time of the ACK, in seconds."""
     bytes: int
-    """Bytes of the packets that it told of, with their IP headers."""
+    """Bytes of the packets that the ACK reported, with their IP headers."""
     last_sent: float
-    """When the last of them was captured."""
+    """The capture time of the last of these packets."""
     last_bytes: int
     """Bytes of the last packet."""
     is_plain: bool
-    """Whether all of them were sent once: then it is known which packets have arrived."""
+    """Whether all of these packets were sent once, so that it is certain which ones arrived."""
     number: int
-    """How many packets it told of."""
+    """The number of packets that the ACK reported."""
     silence: float
-    """Seconds since the ACK of this connection before it."""
+    """Seconds since the previous ACK of the connection."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What the packets of connections say about their path."""
+    """The evidence that the packets of connections give about their path."""
 
     deliveries: list[Delivery]
-    """In the order of their times."""
+    """Deliveries in the order of time."""
     sent: list[float]
-    """When packets with data were sent for the first time."""
+    """The times at which packets with data were first sent."""
     lost: list[float]
-    """When those of them were that were sent again for lost."""
+    """Of these times, those of packets that were later retransmitted as lost."""
     handshakes: list[float]
-    """Round trips of the packets of handshakes, in seconds."""
+    """Round-trip times of the packets of handshakes, in seconds."""
     sizes: list[int]
     """Bytes of the packets with data, with their IP headers."""
 
 
 @dataclass(slots=True)
 class _Piece:
-    """Data in flight: one packet's."""
+    """The data of one packet in flight."""
 
     begin: int
     end: int
@@ -66,7 +68,7 @@ class _Piece:
 
 
 def told(packets: pl.DataFrame, flows: pl.DataFrame) -> Told:
-    """What packets of connections say, those of each connection from the side that sent more."""
+    """The evidence of packets, for each connection from the side that sent more data."""
     every = Told([], [], [], [], [])
     numbers = {row["connection"]: row for row in flows.iter_rows(named=True)}
     for (number,), rows in packets.group_by("connection", maintain_order=True):
@@ -78,7 +80,7 @@ def told(packets: pl.DataFrame, flows: pl.DataFrame) -> Told:
 
 
 def headers(flow: Mapping[str, Any]) -> int:
-    """Bytes of IPv4 and TCP before the data of a connection."""
+    """Bytes of IPv4 and TCP headers before the data of a connection."""
     return 52 if "timestamps" in (flow["options"] or "") else 40
 
 
@@ -97,12 +99,12 @@ class _Connection:
         self._syn: float | None = None
 
     def read(self, packets: pl.DataFrame) -> None:
-        """Goes through all of them."""
+        """Processes the packets."""
         columns = ["time_s", "sender", "kind", "flags", "seq", "payload_bytes", "ack", "sack"]
         for at, sender, kind, flags, seq, payload, ack, sack in packets.select(columns).iter_rows():
             if sender == self._sender:
                 if "SYN" in flags:
-                    # One that was sent again does not tell which of both was answered.
+                    # After a retransmission it is unknown which of the two SYNs was answered.
                     self._syn = at if self._syn is None else -1.0
                 elif payload:
                     self._send(at, kind, seq, payload)

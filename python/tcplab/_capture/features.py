@@ -1,7 +1,7 @@
-"""What tells congestion controls apart, as numbers: how a window grows, what a loss leaves of it,
-and whether ACKs clock its sender.
+"""Features that distinguish congestion controls: how the window grows, what a loss leaves of it,
+and whether ACKs clock the sender.
 
-The laws of growth and of reduction are those of Linux 6.12, for a round trip at a time.
+The laws of growth and of reduction are those of Linux 6.12, evaluated per round trip.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import numpy as np
 from tcplab._capture.rounds import LOSS, MARK, TIMEOUT, Indices, Numbers, Rounds
 
 LEAST_EPOCH = 4
-"""Round trips that an epoch of growth needs to be compared with laws of growth."""
+"""The number of round trips that an epoch of growth needs to be compared with the laws."""
 
 UNKNOWN = -1.0
-"""What stands for a feature that a connection does not show."""
+"""The value of a feature that a connection does not show."""
 
 GROWTH = ("reno", "half", "hybla", "scalable", "highspeed", "bic", "cubic", "htcp", "illinois",
           "veno", "vegas", "yeah")  # fmt: skip
-"""Laws of growth. `half` is Reno's of a sender that counts ACKs, with an ACK for two segments."""
+"""Laws of growth. `half` is Reno's growth counted per ACK, with one ACK for two segments."""
 
 REDUCTION = ("reno", "cubic", "fixed", "scalable", "highspeed", "htcp", "westwood", "veno",
              "illinois", "yeah")  # fmt: skip
@@ -90,7 +90,7 @@ def _clean(value: float) -> float:
 
 
 def _filled(values: Numbers) -> Numbers:
-    """The last number that was known, for those that are not."""
+    """Values with each unknown number replaced by the last known one."""
     known = np.isfinite(values)
     if not known.any():
         return np.ones_like(values)
@@ -114,7 +114,7 @@ def _spread(values: Numbers) -> float:
 
 
 def _slow_start_end(seen: Rounds) -> int:
-    """The first round trip after slow start: a loss came, or growth is below a fifth."""
+    """The first round trip after slow start: after a loss, or when growth is below a fifth."""
     window = seen.window
     slow = 0
     for place in range(1, len(window)):
@@ -134,7 +134,9 @@ def _start_growth(window: Numbers, end: int) -> float:
 
 
 def _dips(window: Numbers, time: Numbers) -> float:
-    """Falls to a few segments and back within a few round trips, in ten seconds: PROBE_RTT."""
+    """The number of drops to a few segments and back within a few round trips, per ten seconds:
+    PROBE_RTT.
+    """
     usual = np.median(window)
     if usual < 12:
         return UNKNOWN
@@ -144,9 +146,9 @@ def _dips(window: Numbers, time: Numbers) -> float:
 
 
 def _reductions(seen: Rounds, rtt: Numbers, base: float, high: float) -> dict[str, float]:
-    """What losses, and marks, leave of the window; and how far that is from each law."""
+    """The part of the window kept after losses and marks, and its distance from each law."""
     lost = (seen.cause == LOSS) & (seen.before >= 8)
-    # The first episode ends slow start, when the flight may be far above what was acknowledged.
+    # The first episode ends slow start, where the flight may far exceed the acknowledged data.
     kept = np.clip(seen.after / np.maximum(seen.before, 1), 0, 1.5)
     marked = (seen.cause == MARK) & (seen.before >= 8)
     found = {
@@ -183,7 +185,7 @@ def _reductions(seen: Rounds, rtt: Numbers, base: float, high: float) -> dict[st
         error = np.abs(kept[lost] - laws[name])
         found[f"kept_{name}"] = _quantile(error, 0.5)
         found[f"kept_{name}_high"] = _quantile(error, 0.8)
-    # A law in which the delay counts: how far what is kept goes with it.
+    # For laws that depend on the delay: the correlation between delay and the part kept.
     if lost.sum() >= 4 and np.std(empty) > 0.02 and np.std(kept[lost]) > 0.005:
         found["kept_by_delay"] = float(np.corrcoef(empty, kept[lost])[0, 1])
     else:
@@ -194,7 +196,7 @@ def _reductions(seen: Rounds, rtt: Numbers, base: float, high: float) -> dict[st
 def _growths(
     seen: Rounds, rtt: Numbers, base: float, high: float, slow_start: int
 ) -> dict[str, float]:
-    """How far the growth between losses is from each law."""
+    """The distance of the growth between losses from each law."""
     errors: dict[str, list[float]] = {name: [] for name in GROWTH}
     weights: list[float] = []
     slopes: list[float] = []
@@ -236,7 +238,7 @@ def _growths(
 
 
 def _epochs(seen: Rounds, slow_start: int) -> list[tuple[int, int, float, float, float]]:
-    """Epochs of growth: their round trips, when they began, the window before and the part kept."""
+    """Epochs of growth: their round trips, start time, the window before and the part kept."""
     found = []
     stops = [*seen.first.tolist(), len(seen.window) - 1]
     if stops[0] - slow_start > LEAST_EPOCH:
@@ -269,14 +271,16 @@ def _laws(
     peak: float,
     kept: float,
 ) -> dict[str, Numbers]:
-    """How far each law lets the window rise by each round trip, from windows and delays seen."""
+    """How far each law lets the window rise by each round trip, given the observed windows and
+    delays.
+    """
     ones = np.ones(len(window))
     queue = window * (1 - base / delay)
     scalable = np.maximum(window / 100, 1)
     wide = np.maximum(window, 38)
     cut = 0.5 - 0.4 * np.log(wide / 38) / np.log(83000 / 38)
     fast = np.maximum(np.ceil(wide**0.8 * 0.078 * 2 * cut / (2 - cut)), 1)
-    # H-TCP: from a second after the loss on, growth is by time.
+    # H-TCP: from one second after the loss on, growth depends on time.
     wait = np.maximum(after - 1, 0)
     factor = (1 + 10 * wait + (wait / 2) ** 2) / np.clip(0.1 / base, 0.5, 10)
     htcp = 2 * np.maximum(factor, 1) * (1 - np.clip(kept, 0.5, 0.8))
@@ -321,7 +325,7 @@ def _cubic(window: Numbers, after: Numbers, delay: Numbers, base: float, peak: f
 
 
 def _weighted(values: list[float], weights: list[float]) -> float:
-    """The median by weight."""
+    """The weighted median."""
     if not values:
         return UNKNOWN
     order: Indices = np.argsort(np.array(values), kind="stable")

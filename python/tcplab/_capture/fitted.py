@@ -1,4 +1,4 @@
-"""Families of distributions, fitted to positive numbers by maximum likelihood."""
+"""Fits families of distributions to positive numbers by maximum likelihood."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from scipy import special
 Numbers = NDArray[np.float64]
 
 FEWEST = 5
-"""With fewer values nothing is fitted."""
+"""The fewest values to which a family is fitted."""
 
 CLOSE = 0.02
-"""A family this close (Kolmogorov and Smirnov's distance) fits, however many values there are."""
+"""A family this close (Kolmogorov-Smirnov distance) fits, however many values there are."""
 
 SAME = 0.01
-"""Values of a constant are within 1 % of their median."""
+"""Values count as constant within 1 % of their median."""
 
 TERMS = 200
-"""Values of an empirical distribution, at most."""
+"""The most values of an empirical distribution."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A family with the parameters that suit the values best."""
+    """A family with its fitted parameters."""
 
     family: str
     """`constant`, `exponential`, `lognormal`, `pareto` or `weibull`."""
     parameters: Mapping[str, float]
-    """By name. Those of scale have the unit of the values."""
+    """Parameters by name. Scale parameters have the unit of the values."""
     distance: float
-    """Kolmogorov and Smirnov's distance between the family and the values."""
+    """The Kolmogorov-Smirnov distance between the family and the values."""
     mean: float
     """The mean of the fitted distribution."""
 
     def said(self) -> str:
-        """The parameters, as text."""
+        """The parameters as text."""
         return ", ".join(
             f"{name} {value:.0f}" if value >= 1000 else f"{name} {value:.4g}"
             for name, value in self.parameters.items()
@@ -47,9 +47,7 @@ class Fit:
 
 
 def fits(values: Numbers) -> list[Fit]:
-    """Every family, the closest first. Values of zero count in distances alone: no family has
-    them.
-    """
+    """Every family, the closest first. Zeros count in distances only: no family has them."""
     data = np.sort(values[values > 0])
     zeros = len(values) - len(data)
     if len(data) < FEWEST:
@@ -61,17 +59,17 @@ def fits(values: Numbers) -> list[Fit]:
         constant,
         *(make(data, zeros) for make in (_exponential, _lognormal, _pareto, _weibull)),
     ]
-    # Equal distances keep the order of families: the simplest first.
+    # Equal distances keep the order of families, which is simplest first.
     return sorted((fit for fit in made if fit is not None), key=lambda fit: fit.distance)
 
 
 def chosen(every: list[Fit], values: Numbers) -> Fit | None:
-    """The family that is taken, of those that fit: the one with the fewest parameters, then the
-    closest. Nothing if none fits.
+    """The chosen family among those that fit: the one with the fewest parameters, then the closest.
+    `None` if none fits.
 
-    A family fits within the distance that samples of it keep in 19 of 20 cases where parameters
-    are fitted (Lilliefors 1967: 0.886 / sqrt(n); Stephens 1974 for the exponential one, 1.094), and
-    always within `CLOSE`.
+    A family fits within the distance that samples from it keep in 19 of 20 cases when parameters
+    are fitted (Lilliefors 1967: 0.886 / sqrt(n); Stephens 1974 for the exponential family, 1.094),
+    and always within `CLOSE`.
     """
     root = math.sqrt(max(len(values), 1))
     fitting = [
@@ -83,13 +81,13 @@ def chosen(every: list[Fit], values: Numbers) -> Fit | None:
 
 
 def empirical(values: Numbers) -> Numbers:
-    """At most `TERMS` values, each as likely as the others, with the mean of all: the means of
-    equal shares of the sorted values.
+    """At most `TERMS` equally likely values with the mean of all values: the means of equal shares
+    of the sorted values.
     """
     data = np.sort(values)
     if len(data) <= TERMS:
         return data
-    # The sum up to any share of the values, also between two of them.
+    # The cumulative sum, interpolated between values.
     sums = np.concatenate([[0.0], np.cumsum(data)])
     places = np.linspace(0, len(data), TERMS + 1)
     parts: Numbers = np.diff(np.interp(places, np.arange(len(data) + 1), sums))
@@ -97,11 +95,11 @@ def empirical(values: Numbers) -> Numbers:
 
 
 def is_poisson(gaps: Numbers) -> bool:
-    """Whether arrivals with these gaps, in their order, may be a Poisson process: gaps are
-    exponential and independent, each at 1 %.
+    """Whether arrivals with these gaps may be a Poisson process: the gaps are exponential and
+    independent, each tested at 1 %.
 
-    Exponential by Stephens (1974, EDF statistics for goodness of fit, the mean being unknown);
-    independent by the correlation of each gap with the next.
+    Exponential: Stephens (1974, EDF statistics for goodness of fit, with unknown mean).
+    Independent: the correlation of each gap with the next.
     """
     n = len(gaps)
     if n < FEWEST or gaps.mean() <= 0:
@@ -114,27 +112,27 @@ def is_poisson(gaps: Numbers) -> bool:
 
 
 def is_poisson_by_counts(counts: Numbers) -> bool:
-    """Whether arrivals with these numbers in equal times may be a Poisson process: their variance
-    is their mean, at 1 % (Fisher's index of dispersion).
+    """Whether arrivals with these counts per period may be a Poisson process: their variance equals
+    their mean, tested at 1 % (Fisher's index of dispersion).
     """
     if len(counts) < FEWEST or counts.mean() <= 0:
         return False
     index = float(np.sum((counts - counts.mean()) ** 2) / counts.mean())
-    # The probability of less, on both sides.
+    # The lower tail probability, tested on both sides.
     share = float(special.chdtr(len(counts) - 1, index))
     return 0.005 <= share <= 0.995
 
 
 def following(gaps: Numbers) -> float:
-    """The correlation of each value with the next, from -1 to 1; 0 where nothing varies."""
+    """The correlation of each value with the next, from -1 to 1; 0 if nothing varies."""
     around = gaps - gaps.mean()
     spread = float(np.dot(around, around))
     return float(np.dot(around[:-1], around[1:])) / spread if spread > 0 else 0.0
 
 
 def ks(data: Numbers, distribution: Callable[[Numbers], Numbers], zeros: int = 0) -> float:
-    """The largest distance between the distribution function of sorted values, and so many zeros,
-    and a continuous one of positive numbers.
+    """The largest distance between the distribution function of sorted values and `zeros` zeros,
+    and a continuous distribution of positive numbers.
     """
     values, counts = np.unique(data, return_counts=True)
     number = len(data) + zeros
@@ -176,8 +174,8 @@ def _lognormal(data: Numbers, zeros: int) -> Fit | None:
 
 
 def _pareto(data: Numbers, zeros: int) -> Fit | None:
-    """Between the smallest value and the largest: Aban, Meerschaert and Panorska 2006, Parameter
-    estimation for the truncated Pareto distribution.
+    """The Pareto distribution truncated to the smallest and the largest value: Aban, Meerschaert
+    and Panorska 2006, Parameter estimation for the truncated Pareto distribution.
     """
     low, high = float(data[0]), float(data[-1])
     if high <= low:
@@ -186,10 +184,10 @@ def _pareto(data: Numbers, zeros: int) -> Fit | None:
     over = float(np.log(data / low).mean())
 
     def slope(shape: float) -> float:
-        """Of the likelihood, a value: falls as the shape grows."""
+        """The derivative of the log-likelihood per value, which falls as the shape grows."""
         return 1 / shape - ratio / math.expm1(min(shape * ratio, 700)) - over
 
-    # At a shape of 0 the mean of logarithms is half of their range.
+    # At a shape of 0, the mean of the logarithms is half of their range.
     if over >= ratio / 2:
         return None
     small, large = 1e-6 / ratio, 1e3 / over
@@ -203,12 +201,12 @@ def _pareto(data: Numbers, zeros: int) -> Fit | None:
 
 
 def pareto_mean(shape: float, low: float, high: float) -> float:
-    """The mean of a Pareto distribution between two values."""
+    """The mean of a Pareto distribution truncated to two values."""
     ratio = math.log(high / low)
     if ratio <= 0:
         return low
     power = 1 - shape
-    # The integral of x times the density; a shape of 1 is its own case.
+    # The integral of x times the density; a shape of 1 is a special case.
     area = ratio if abs(power) < 1e-9 else math.expm1(power * ratio) / power
     return shape * low * area / -math.expm1(-shape * ratio)
 
@@ -220,7 +218,9 @@ def _weibull(data: Numbers, zeros: int) -> Fit | None:
     middle = float(logs.mean())
 
     def slope(shape: float) -> float:
-        """Of the likelihood with the best scale, a value: falls as the shape grows."""
+        """The derivative of the log-likelihood per value at the best scale, which falls as the
+        shape grows.
+        """
         powers = np.exp(shape * logs)
         return 1 / shape + middle - float(np.dot(powers, logs) / powers.sum())
 

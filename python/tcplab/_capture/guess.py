@@ -1,8 +1,8 @@
-"""Which congestion control a sender ran: a guess from its packets.
+"""Guesses the congestion control of a sender from its packets.
 
-A forest of decision trees, learnt from labelled runs of `sim` (`scripts/learn_guess.py`), votes on
-the features of a connection. The share of the trees, and how many features lie outside of what
-runs of that algorithm had, give the certainty.
+A forest of decision trees, trained on labelled runs of `sim` (`scripts/learn_guess.py`), votes on
+the features of a connection. The certainty follows from the share of the trees that agree, and from
+the number of features outside the range of runs of that algorithm.
 """
 
 from __future__ import annotations
@@ -27,34 +27,38 @@ from tcplab._capture.rounds import LOSS, MARK, TIMEOUT, Numbers, Rounds, rounds
 MODEL = Path(__file__).parent / "guess.npz"
 
 UNKNOWN = "unknown"
-"""What is answered where no guess is certain enough."""
+"""The answer if no guess is certain enough."""
 
 LEAST_CERTAINTY = 0.5
-"""A less certain guess is not told."""
+"""A guess below this certainty is not reported."""
 
 LEAST_ROUNDS = 20
-"""A connection of fewer round trips says too little."""
+"""The fewest round trips of a connection that is classified."""
 
 LEAST_WINDOW = 4.0
-"""In smaller windows, all algorithms are alike: in segments, the median over round trips."""
+"""The least median window over round trips, in segments. All algorithms are alike in smaller
+windows.
+"""
 
 MOST_LIMITED = 25.0
-"""So much of a sender's time, in percent, may go by waiting for the application or the receiver."""
+"""The greatest part of the sender's time, in percent, that may be spent waiting for the application
+or the receiver.
+"""
 
 MOST_MISSING = 0.01
-"""So much of the data may be missing in the capture."""
+"""The greatest part of the data that may be missing in the capture."""
 
 MOST_NEAR = 0.1
-"""So much of the round trip may lie between the sender and the place of the capture."""
+"""The greatest part of the round trip that may lie between the sender and the capture point."""
 
 MOST_PACKETS = 4_000_000
-"""Packets that are looked at together: more take more memory."""
+"""The number of packets that are processed together, which bounds the memory."""
 
 MOST_ERROR = 0.3
-"""A law of growth that is further off, as a part of the growth, is not told."""
+"""A law of growth with a greater relative error is not reported."""
 
 LEAF = 255
-"""The feature of a node that is a leaf."""
+"""The feature number that marks a leaf."""
 
 SCHEMA = {
     "connection": pl.Int64,
@@ -68,7 +72,7 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class Model:
-    """What was learnt."""
+    """A trained model."""
 
     names: list[str]
     """The features, in the order of the numbers below."""
@@ -77,22 +81,24 @@ class Model:
     roots: npt.NDArray[np.uint32]
     """The first node of each tree; a node's left child follows it."""
     feature: npt.NDArray[np.uint8]
-    """The feature that each node looks at."""
+    """The feature that each node tests."""
     threshold: npt.NDArray[np.float32]
     """A feature up to this number leads to the left child."""
     right: npt.NDArray[np.uint16]
     """The right child, counted from the root; in a leaf, the number of the answer."""
     low: npt.NDArray[np.float32]
-    """Of each answer and feature, what 99 % of the runs exceed."""
+    """For each answer and feature, the number that 99 % of its runs exceed."""
     high: npt.NDArray[np.float32]
-    """Of each answer and feature, what 99 % of the runs do not exceed."""
+    """For each answer and feature, the number that 99 % of its runs do not exceed."""
     weights: npt.NDArray[np.float64]
-    """The certainty is logistic: a constant, and factors of the two measures of `measures`."""
+    """The weights of the logistic certainty: a constant, and factors of the two values of
+    `measures`.
+    """
 
 
 @cache
 def model() -> Model:
-    """The model that the package has."""
+    """The model shipped with the package."""
     with np.load(MODEL, allow_pickle=False) as file:
         data = {name: file[name] for name in file.files}
     names, classes = data.pop("names").tolist(), data.pop("classes").tolist()
@@ -118,24 +124,25 @@ def measures(
     high: npt.NDArray[np.float32],
     names: list[str],
 ) -> tuple[int, Numbers]:
-    """The answer with most votes, and what its certainty goes by: its odds among the trees, and how
-    many features are outside of what its runs had."""
+    """The answer with the most votes, and the inputs of its certainty: its odds among the trees,
+    and the number of features outside the range of its runs.
+    """
     best = int(votes.argmax())
     outside = (row < low[best] - 1e-6) | (row > high[best] + 1e-6)
     if outside[names.index("asks_marks")]:
-        # A SYN has the mark of an algorithm that needs ECN, or none, whatever the path does.
+        # Whether a SYN is ECN-capable depends on the algorithm alone, not on the path.
         return best, np.array([-np.inf, np.log1p(len(names))])
     odds = np.log((votes[best] + 0.01) / (1.01 - votes[best]))
     return best, np.array([odds, np.log1p(outside.sum())])
 
 
 def vector(found: dict[str, float], names: list[str]) -> npt.NDArray[np.float32]:
-    """Features in the order of a model."""
+    """The features in the order of a model."""
     return np.array([found[name] for name in names], dtype=np.float32)
 
 
 def guess(found: dict[str, float], forest: Model | None = None) -> tuple[str, float]:
-    """The most likely answer, and how certain it is."""
+    """The most likely answer and its certainty."""
     forest = model() if forest is None else forest
     row = vector(found, forest.names)
     best, by = measures(shares(forest, row), row, forest.low, forest.high, forest.names)
@@ -146,7 +153,9 @@ def guess(found: dict[str, float], forest: Model | None = None) -> tuple[str, fl
 
 
 def refusal(flow: dict[str, Any]) -> str | None:
-    """Why a row of the table of connections says that no guess can be made; nothing if one can."""
+    """The reason why a connection cannot be classified, from its row in the table of connections;
+    `None` if it can.
+    """
     side = flow["sender"]
     if not flow[f"{side}_bytes"]:
         return "no data"
@@ -201,7 +210,7 @@ GROWTH_WORDS = {
 
 
 def words(seen: Rounds, found: dict[str, float]) -> list[str]:
-    """What was seen."""
+    """The evidence in words."""
     said = [f"{len(seen.window)} round trips"]
     for cause, name in ((LOSS, "losses"), (MARK, "marks")):
         chosen = (seen.cause == cause) & (seen.before >= 8)
@@ -240,7 +249,9 @@ def ends(flow: dict[str, Any]) -> tuple[str, str]:
 
 
 def table(flows: pl.DataFrame, packets: Callable[[list[int]], pl.DataFrame]) -> pl.DataFrame:
-    """The guesses for the connections of a capture, whose packets are asked for by numbers."""
+    """The guesses for the connections of a capture. `packets` returns the packets of connections,
+    given their numbers.
+    """
     said: list[tuple[int, str, str, str, float | None, str]] = []
     left = []
     for flow in flows.iter_rows(named=True):
@@ -260,7 +271,7 @@ def table(flows: pl.DataFrame, packets: Callable[[list[int]], pl.DataFrame]) -> 
 
 
 def _batches(flows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Connections whose packets are looked at together."""
+    """Batches of connections whose packets are processed together."""
     found: list[list[dict[str, Any]]] = []
     room = 0
     for flow in flows:
@@ -275,7 +286,7 @@ def _batches(flows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 @contextmanager
 def seekable(path: Path) -> Iterator[Path]:
-    """A file that can be read twice: standard input is written to one first."""
+    """A file that can be read twice: standard input is first copied to one."""
     if str(path) != "-":
         yield path
         return

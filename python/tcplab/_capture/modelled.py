@@ -1,10 +1,10 @@
-"""Experiments whose traffic is like that of captures and logs.
+"""Builds experiments whose traffic is like that of captures and logs.
 
-Sessions with data of one side become transfers: `arrivals` with a distribution of sizes. Where few
-large sessions have so much of the data that draws would not give it back, these are flows of their
-own, by groups of about equal sizes, each with the number of its sessions. Sessions in which both
-sides send become `requests`, by groups of about equal turns and sizes. Their starts are drawn
-evenly from the time of the sessions, as a Poisson process has them.
+Sessions in which one side sends become transfers: `arrivals` with a distribution of sizes. If a few
+large sessions have so much of the data that random draws would not reproduce it, these become flows
+of their own, in groups of similar size, each with the number of its sessions. Sessions in which
+both sides send become `requests`, in groups of similar turns and sizes. Start times are drawn
+uniformly from the time of the sessions, as in a Poisson process.
 """
 
 from __future__ import annotations
@@ -37,45 +37,47 @@ from tcplab._schema import (
 )
 
 UNKNOWN_RTT_MS = 40.0
-"""The round trip of traffic whose round trips are not known."""
+"""The assumed round-trip time of traffic without RTT samples."""
 
 LEAST_RTT_MS = 0.02
-"""What stands for a round trip that is too short to be seen."""
+"""The round-trip time used in place of one that is too short to be measured."""
 
 PAIRS = 8
-"""Round trips that a model has, at most."""
+"""The most round-trip times in a model."""
 
 SURE = 0.016
-"""How exact the data of drawn sizes is: the standard error of their sum. Three of these are 5 %."""
+"""The accuracy of the total of drawn sizes, as the relative standard error of their sum. Three
+times this is 5 %.
+"""
 
 TAIL = 0.2
-"""The share of sessions that are no draws, at most."""
+"""The greatest share of sessions that are not drawn."""
 
 GROUP = 0.02
-"""The share of sessions of a group of large ones, at most."""
+"""The greatest share of sessions in a group of large ones."""
 
 GROUPS = 80
-"""Groups of all sessions with requests, about."""
+"""The approximate number of groups of sessions with requests."""
 
 ALIKE = 1.05
-"""Sizes in a group that differ by less need no division."""
+"""Sizes in a group that differ by a smaller factor are not divided."""
 
 EXACT_MEAN = 0.02
-"""A family is taken if its mean is that of the values, within 2 %."""
+"""A family is used only if its mean is that of the values, within 2 %."""
 
 MANY = 500
-"""Of so many sessions, a model draws others like them; of fewer, it has as many of the same
-sizes.
+"""From this number of sessions on, a model draws sessions like those observed; with fewer, it
+repeats their sizes.
 """
 
 CUT = 0.02
-"""The share of sessions that the end of a model cuts off, about, where sessions are long."""
+"""The approximate share of sessions that the end of a model may cut off, if sessions are long."""
 
 LONGER = 5
-"""For that, a model is so many times as long as the sessions were seen, at most."""
+"""For that purpose, a model may be this many times as long as the observation."""
 
 HEADROOM = 4
-"""The bottleneck of a model is so many times as fast as its traffic needs."""
+"""The bottleneck of a model has this many times the rate that its traffic needs."""
 
 
 def modelled(told: Characteristics, name: str) -> Experiment:
@@ -90,7 +92,7 @@ def modelled(told: Characteristics, name: str) -> Experiment:
         whole = float(math.ceil(max(seen_s, min(float(lasting.mean()) / CUT, LONGER * seen_s))))
         rest = 0.01 * whole
     else:
-        # Few sessions have time to end.
+        # A few sessions are given time to end.
         whole = seen_s
         rest = float(lasting.max()) + 1
     times = Times(seen_s, whole)
@@ -118,20 +120,20 @@ def modelled(told: Characteristics, name: str) -> Experiment:
 
 @dataclass(frozen=True)
 class Times:
-    """How long a model runs."""
+    """The duration of a model."""
 
     seen_s: float
-    """The time in which the sessions began that were seen."""
+    """The time within which the observed sessions began."""
     whole_s: float
-    """The time of the model: all of its sessions begin in it, at the rate of those."""
+    """The time within which all sessions of the model begin, at the observed rate."""
 
     def count(self, seen: int) -> int:
-        """So many sessions of a model are as often as so many that were seen."""
+        """The number of sessions of a model that corresponds to a number of observed ones."""
         return max(round(seen * self.whole_s / self.seen_s), 1)
 
 
 def about(told: Characteristics, model: Experiment) -> list[str]:
-    """What a reader of a model has to know, a line each."""
+    """Notes for the reader of a model, one per line."""
     (row,) = told.totals.iter_rows(named=True)
     lines = [
         f"Traffic like that of {row['with_data']:,} sessions with data in "
@@ -153,15 +155,15 @@ def _unknown(rtt: float | None) -> str:
 
 
 def _seen_s(told: Characteristics) -> float:
-    """Seconds in which the sessions began."""
+    """The time within which the sessions began, in seconds."""
     (row,) = told.totals.iter_rows(named=True)
     rate = row["sessions_per_s"]
     return max(float(row["duration_s"]), 1.0) if rate is None else float(row["sessions"]) / rate
 
 
 def _rtts(sessions: pl.DataFrame) -> list[float]:
-    """Round trips in ms that each have as many sessions: of each server the least, which has no
-    queue in it.
+    """Round-trip times in ms, each for an equal number of sessions. A server's RTT is its least
+    one, which has no queueing.
     """
     least = pl.col("rtt_ms").min().over("server")
     known = sessions.select(least.alias("rtt_ms")).drop_nulls()["rtt_ms"].to_numpy()
@@ -176,10 +178,10 @@ def _rtts(sessions: pl.DataFrame) -> list[float]:
 
 
 def _rate(sessions: pl.DataFrame, seen_s: float) -> str:
-    """The bottleneck: 1, 2 or 5 times a power of ten Mbit/s."""
+    """The rate of the bottleneck: 1, 2 or 5 times a power of ten Mbit/s."""
     sums = [int(sessions[f"{side}_bytes"].sum()) for side in ("client", "server")]
     need = HEADROOM * max(sums) * 8e-6 / seen_s
-    # What single sessions had, where they are long enough to tell.
+    # The rates of single sessions that are long enough to tell.
     long = sessions.filter((pl.col("size") >= 100_000) & (pl.col("duration_s") > 0))
     goodputs = 8e-6 * long["size"].to_numpy() / long["duration_s"].to_numpy()
     need = max(need, float(goodputs.max(initial=0)), 10.0)
@@ -189,8 +191,8 @@ def _rate(sessions: pl.DataFrame, seen_s: float) -> str:
 
 
 def _transfers(sizes: Numbers, kind: str, times: Times, pairs: int, is_few: bool) -> Iterator[Flow]:
-    """Sessions in which one side sends: those that are drawn, and the largest in groups; if they
-    are few, all in groups.
+    """Flows for sessions in which one side sends: most are drawn, the largest are in groups. If
+    there are few, all are in groups.
     """
     if len(sizes) == 0:
         return
@@ -214,11 +216,11 @@ def _transfers(sizes: Numbers, kind: str, times: Times, pairs: int, is_few: bool
 
 
 def _drawn(data: Numbers) -> int:
-    """How many of the sorted sizes, the smallest, are drawn, so that their sum is `SURE`."""
+    """How many of the sorted sizes are drawn, from the smallest on, for their sum to be `SURE`."""
     number, total = len(data), float(data.sum())
     least = math.ceil(number * (1 - TAIL))
     counts = np.arange(1, number + 1)
-    # Sums of squares around the mean of all keep their digits.
+    # Sums of squares around the common mean keep their digits.
     centred = data - data.mean()
     sums, squares = np.cumsum(centred), np.cumsum(centred**2)
     errors = np.sqrt(np.maximum(squares - sums**2 / counts, 0))
@@ -227,7 +229,7 @@ def _drawn(data: Numbers) -> int:
 
 
 def _parts(data: Numbers, most: float) -> list[Numbers]:
-    """Sorted sizes in groups: of at most so many, and none twice as large as another."""
+    """Sorted sizes in groups of at most `most` sizes, with no size twice as large as another."""
     parts: list[Numbers] = []
     begin = 0
     while begin < len(data):
@@ -243,8 +245,8 @@ Sizes = str | LognormalSizes | ParetoSizes | EmpiricalSizes
 
 
 def _sizes(data: Numbers, drawn: int) -> Sizes:
-    """The smallest of sorted sizes as a distribution: the family of all sizes, cut off, or that of
-    the smallest, where one fits; else what was seen.
+    """A distribution for the smallest of sorted sizes: the family fitted to all sizes, truncated,
+    or to the smallest ones, if it fits; else the empirical distribution.
     """
     some = data[:drawn]
     for basis in (data, some) if drawn < len(data) else (data,):
@@ -256,8 +258,8 @@ def _sizes(data: Numbers, drawn: int) -> Sizes:
 
 
 def _family(family: Fit, data: Numbers) -> Sizes | None:
-    """A family, cut off at the largest of sorted sizes; nothing if no experiment has the family, or
-    if its mean is then not that of the sizes.
+    """A family truncated at the largest of sorted sizes; `None` if experiments lack the family, or
+    if its mean then differs from that of the sizes.
     """
     found, top = family.parameters, float(data[-1])
     if family.family == "constant":
@@ -265,11 +267,12 @@ def _family(family: Fit, data: Numbers) -> Sizes | None:
     if family.family == "lognormal":
         sigma = found["sigma"]
         edge = (math.log(top) - math.log(found["median"])) / sigma
-        # The data of sizes below the cut, over their share (Aitchison and Brown 1957, section 2.4).
+        # The mean below the cut: partial expectation over probability (Aitchison and Brown 1957,
+        # section 2.4).
         mean = math.exp(math.log(found["median"]) + sigma**2 / 2)
         mean *= special.ndtr(edge - sigma) / special.ndtr(edge)
         sizes: Sizes = LognormalSizes(median=_b(found["median"]), sigma=_number(sigma), max=_b(top))
-        # What experiments ask of a cut.
+        # The constraint of experiments on a cut.
         is_exact = top >= found["median"]
     elif family.family == "pareto":
         mean = pareto_mean(found["shape"], found["min"], top)
@@ -281,7 +284,7 @@ def _family(family: Fit, data: Numbers) -> Sizes | None:
 
 
 def _requests(sessions: pl.DataFrame, turns: pl.DataFrame, times: Times) -> Iterator[Flow]:
-    """Sessions in which both sides send, in groups."""
+    """Flows for sessions in which both sides send, in groups."""
     if sessions.is_empty():
         return
     waits = turns.group_by("session").agg(
@@ -309,7 +312,7 @@ def _requests(sessions: pl.DataFrame, turns: pl.DataFrame, times: Times) -> Iter
 
 
 def _cut(data: Numbers, most: int) -> list[Numbers]:
-    """Sorted sizes in groups of as many each; equal sizes in one."""
+    """Sorted sizes in groups of equal number; equal sizes stay together."""
     parts: list[Numbers] = []
     begin = 0
     while begin < len(data):
@@ -321,7 +324,7 @@ def _cut(data: Numbers, most: int) -> list[Numbers]:
 
 
 def _group(group: pl.DataFrame, number: int, times: Times) -> Flow:
-    """Sessions with requests that are about equal: each with the mean of all."""
+    """A flow for similar sessions with requests: each has the means of the group."""
     asked = max(round(_mean(group["turns"]) or 1), 1)
     each = {
         side: max(float(group[f"{side}_bytes"].sum()) / len(group) / asked, 1.0)
@@ -346,10 +349,10 @@ def _group(group: pl.DataFrame, number: int, times: Times) -> Flow:
 
 
 def _evenly(block: Flow, every_s: float) -> Flow:
-    """The same sessions, each as long after the one before."""
+    """The same sessions at constant gaps."""
     traffic: Any = block.traffic
     if isinstance(traffic, ArrivalsTraffic):
-        # Each pair has one of so many sessions, and begins as much later.
+        # Each pair has one of `pairs` sessions, and so a gap that is as many times longer.
         pairs = round(1 / (float(traffic.per_second or 0) * every_s))
         traffic = traffic.replace(per_second=None, every=_s(every_s * pairs))
         return block.replace(traffic=traffic, stagger=_s(every_s))
@@ -357,13 +360,13 @@ def _evenly(block: Flow, every_s: float) -> Flow:
 
 
 def _is_even(block: Flow) -> bool:
-    """Whether sessions of a block begin at constant gaps."""
+    """Whether the sessions of a flow begin at constant gaps."""
     traffic: Any = block.traffic
     return block.stagger is not None or getattr(traffic, "every", None) is not None
 
 
 def _mean(values: pl.Series) -> float | None:
-    """The mean of numbers; nothing if there is none."""
+    """The mean of numbers; `None` if there are none."""
     data = values.drop_nulls().to_numpy()
     return float(data.mean()) if len(data) else None
 

@@ -1,8 +1,9 @@
-"""The path of a capture's connections: its round trip, rate, queue and losses, each with a range.
+"""Estimates the path of a capture's connections: round-trip time, rate, queue and losses, with
+ranges.
 
-All is told by ACKs as they come back to where the capture was made, which should be at or near the
-sender. A packet that was sent before the one ahead of it had left the bottleneck followed that one
-without a gap, so the ACKs of both are as far apart as the bottleneck takes for a packet.
+All estimates use ACKs as they arrive at the capture point, which should be at or near the sender. A
+packet sent before the one ahead of it left the bottleneck followed that one without a gap. The ACKs
+of both packets are therefore one transmission time of the bottleneck apart.
 """
 
 from __future__ import annotations
@@ -18,57 +19,57 @@ import numpy.typing as npt
 from tcplab._capture.delivered import Delivery, Told
 
 ACK_BYTES = 52
-"""A packet of headers alone, with timestamps."""
+"""Bytes of a packet of headers alone, with timestamps."""
 
 CHUNK = 16
-"""Packets that followed each other without a gap, of which a rate is taken."""
+"""The number of back-to-back packets from which one rate is computed."""
 
 FEWEST = 8
-"""Packets without a gap from which a rate is told at all."""
+"""The fewest back-to-back packets from which a rate is estimated."""
 
 LATE_ACK_S = 0.03
-"""An ACK of a single segment that comes so long after the one before may have been held back for a
-second segment: Linux waits 40 ms at least.
+"""An ACK of a single segment that follows the previous ACK after this time may have been a delayed
+ACK: Linux delays by at least 40 ms.
 """
 
 NEAR_FULL = 0.7
-"""Share of the longest delay from which on a queue counts as nearly full."""
+"""The share of the longest delay from which on a queue counts as nearly full."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is told of a quantity of the path."""
+    """An estimate of a quantity of the path."""
 
     value: float | None
-    """The best guess; None if it cannot be told."""
+    """The best estimate; `None` if there is none."""
     low: float | None
-    """What it is at least; None if nothing says."""
+    """The lower bound; `None` if there is none."""
     high: float | None
-    """What it is at most; None if nothing says."""
+    """The upper bound; `None` if there is none."""
     how: str
-    """How that was told."""
+    """The basis of the estimate."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """What is told of a path."""
+    """The estimated path."""
 
     base_rtt_s: Estimate
-    """The round trip of the smallest packets without queues, without the time that the bottleneck
-    takes to transmit them.
+    """The round-trip time of the smallest packets without queueing, and without their transmission
+    time at the bottleneck.
     """
     rate_bit_s: Estimate
-    """The rate of the bottleneck, of IP packets."""
+    """The rate of the bottleneck, counting IP packets."""
     queue_packets: Estimate
-    """Packets of the largest size that can wait at the bottleneck."""
+    """The number of packets of the largest size that the queue of the bottleneck holds."""
     loss: Estimate
-    """The probability that a packet is lost that finds room in the queue."""
+    """The probability of losing a packet that finds room in the queue."""
     packet_bytes: int
     """The largest packet."""
 
 
 def path(told: Told) -> Path:
-    """The path that these packets went."""
+    """The path of these packets."""
     plain = [one for one in told.deliveries if one.is_plain]
     trips = [one.at - one.last_sent for one in plain] + told.handshakes
     size = max(told.sizes, default=ACK_BYTES)
@@ -90,12 +91,12 @@ def path(told: Told) -> Path:
 
 
 def _may_be_late(one: Delivery) -> bool:
-    """Whether an ACK may have been held back until its timer ran out."""
+    """Whether an ACK may have been delayed until its timer expired."""
     return one.number == 1 and one.silence > LATE_ACK_S
 
 
 def _rate(deliveries: Sequence[Delivery], least: float) -> Estimate:
-    """The rate at which packets left the bottleneck that followed each other without a gap."""
+    """The rate at which back-to-back packets left the bottleneck."""
     chunks: list[tuple[float, int]] = []
     seconds, size, packets = 0.0, 0, 0
     without_gap = 0
@@ -130,7 +131,7 @@ def _rate(deliveries: Sequence[Delivery], least: float) -> Estimate:
 
 
 def _fastest(deliveries: Sequence[Delivery], least: float) -> float | None:
-    """The most bits that were delivered in a round trip, for each second of it."""
+    """The most bits delivered within a round trip, per second."""
     best, begin, size = 0, 0, 0
     for one in deliveries:
         size += one.bytes
@@ -144,14 +145,16 @@ def _fastest(deliveries: Sequence[Delivery], least: float) -> float | None:
 def _weighted(
     values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], share: float
 ) -> float:
-    """A quantile of values with weights."""
+    """A weighted quantile."""
     order = np.argsort(values, kind="stable")
     sums = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(sums, share * sums[-1])])
 
 
 def _base(told: Told, plain: Sequence[Delivery], rate: float | None) -> Estimate:
-    """The least round trip, without the time for the packet and its ACK at the bottleneck."""
+    """The least round-trip time, minus the transmission times of the packet and its ACK at the
+    bottleneck.
+    """
     least = min([one.at - one.last_sent for one in plain] + told.handshakes)
     if rate is None:
         return Estimate(
@@ -168,7 +171,7 @@ def _base(told: Told, plain: Sequence[Delivery], rate: float | None) -> Estimate
 
 
 def _waits(plain: Sequence[Delivery], base: float, rate: float) -> list[tuple[float, float]]:
-    """When packets were sent, and how long they waited at the bottleneck."""
+    """The send times of packets, and how long each waited at the bottleneck."""
     several = sum(one.number > 1 for one in plain)
     holds_back = several > 0.2 * len(plain)
     waits = []
@@ -183,10 +186,10 @@ def _waits(plain: Sequence[Delivery], base: float, rate: float) -> list[tuple[fl
 def _queue_and_loss(
     told: Told, waits: Sequence[tuple[float, float]], transmission: float
 ) -> tuple[Estimate, Estimate]:
-    """What fits into the queue, and how often packets are lost that do.
+    """The capacity of the queue, and the loss probability of packets that find room.
 
-    A queue is known to be full where many more packets are lost behind one that waited long than
-    behind others.
+    The queue is known to be full if many more packets are lost right behind one that waited long
+    than elsewhere.
     """
     times = np.array([time for time, _ in waits])
     lengths = np.array([wait for _, wait in waits])
@@ -194,7 +197,7 @@ def _queue_and_loss(
     full = max(most - max((1 - NEAR_FULL) * most, 3 * transmission), transmission)
 
     def beside(sent: Sequence[float]) -> npt.NDArray[np.float64]:
-        """How long the packet ahead of each waited, or the one behind it if that is longer."""
+        """The wait of the packet ahead of each, or of the one behind it if that is longer."""
         places = np.searchsorted(times, np.array(sent, dtype=float), side="right")
         ahead = lengths[np.maximum(places - 1, 0)]
         behind = lengths[np.minimum(places, len(lengths) - 1)]
@@ -215,19 +218,19 @@ def _queue_and_loss(
         )
         return queue, _share(len(by_lost), len(by_sent), "packets")
     waited = by_lost[by_lost >= full] / transmission
-    # Of packets that come at once the last finds the queue full. The packet ahead of one that is
-    # lost has waited for as many as fit, or for one less and a part of that being transmitted.
+    # Of a burst, the last packet finds the queue full. The packet ahead of a lost one waited for as
+    # many packets as fit, or for one less and part of the one in transmission.
     low, value = (float(np.quantile(waited, share)) for share in (0.1, 0.9))
     how = f"{lost_full:,} packets were lost behind up to {value:.3g} that waited"
     value += 0.25
     queue = Estimate(value, max(min(low, 0.9 * value) - 1, 0), 1.1 * value + 1, how)
-    # One may be lost for want of room that is not seen beside it.
+    # A single loss may be an overflow that its neighbours do not show.
     by_chance = lost_else if lost_else > 1 else 0
     return queue, _share(by_chance, sent_else, "packets that found room")
 
 
 def _share(lost: int, sent: int, of: str) -> Estimate:
-    """The share of packets that were lost, as of Poisson's distribution."""
+    """The share of lost packets, with the limits of a Poisson count."""
     if not sent:
         return Estimate(None, None, None, "no packet with data was sent")
     low = max(lost - 2 * sqrt(lost), 0.0) / sent

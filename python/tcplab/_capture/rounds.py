@@ -1,7 +1,8 @@
-"""The window of a sender over time, as its packets show it: round trips and congestion episodes.
+"""Reconstructs the window of a sender over time from its packets: round trips and congestion
+episodes.
 
-The flight is what was sent and is not acknowledged. A bulk sender fills its congestion window, so
-that the greatest flight of a round trip is the window, except during repair.
+The flight is the data sent and not acknowledged. A bulk sender fills its congestion window, so the
+greatest flight of a round trip is the window, except during loss recovery.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ AGAIN = ("fast", "timeout", "after timeout")
 """Kinds of packets that begin a congestion episode, or are part of one."""
 
 LOSS, TIMEOUT, MARK = 0, 1, 2
-"""Why a congestion episode began."""
+"""The causes of a congestion episode."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Rounds:
     """Round trips and congestion episodes of a sender: windows in segments, times in seconds."""
 
     time: Numbers
-    """When each round trip began."""
+    """The start of each round trip."""
     window: Numbers
     """The greatest flight of each round trip."""
     rtt: Numbers
@@ -37,35 +38,37 @@ class Rounds:
     rtt_min: Numbers
     """The least RTT sample of each round trip; NaN without one."""
     sent: Numbers
-    """Segments that were sent in each round trip."""
+    """The number of segments sent in each round trip."""
     repairing: Flags
     """Whether a congestion episode overlaps the round trip."""
     cause: Indices
-    """Why each congestion episode began."""
+    """The cause of each congestion episode."""
     first: Indices
     """The round trip in which each episode began."""
     last: Indices
     """The round trip in which each episode ended."""
     begin: Numbers
-    """When each episode began."""
+    """The start of each episode."""
     end: Numbers
-    """When each episode ended."""
+    """The end of each episode."""
     before: Numbers
     """The window before each episode."""
     after: Numbers
     """The window after each episode."""
     ack_delay: Numbers
     """Quartiles of the time from an ACK to a segment of new data, over the median time between
-    ACKs: near 0 where ACKs clock the sender, spread where it paces."""
+    ACKs: near 0 if ACKs clock the sender, spread if it paces.
+    """
     early: Numbers
-    """Segments in flight when each of the first samples of RTT was taken."""
+    """The number of segments in flight at each of the first RTT samples."""
     asks_marks: bool
-    """Whether SYN packets themselves may be marked: an algorithm that needs ECN."""
+    """Whether SYN packets themselves are ECN-capable, as of an algorithm that needs ECN."""
 
 
 def rounds(packets: pl.DataFrame, flow: dict[str, Any]) -> Rounds | None:
     """The round trips of a connection, from its packets and its row in the table of connections;
-    nothing if no round trip is there."""
+    `None` if there are none.
+    """
     side = flow["sender"]
     segment = _segment(flow, side)
     table = packets.filter(
@@ -108,7 +111,7 @@ def rounds(packets: pl.DataFrame, flow: dict[str, Any]) -> Rounds | None:
     round_of = np.clip(
         np.searchsorted(edges, np.arange(len(time)), side="right") - 1, 0, length - 1
     )
-    # An ACK samples the RTT of the segment that ends where it points.
+    # An ACK samples the RTT of the segment that ends at its acknowledgment number.
     origin = np.searchsorted(sent, acked[advances], side="left")
     sample = time[advances] - time[np.minimum(origin, len(time) - 1)]
     good = ~repairing[advances] & ~repairing[np.minimum(origin, len(time) - 1)] & (sample > 0)
@@ -159,8 +162,9 @@ def _segment(flow: dict[str, Any], side: str) -> float:
 def _episodes(
     again: Flags, echo: Flags, kind: pl.Series, sent: Numbers, acked: Numbers
 ) -> list[tuple[int, int, int]]:
-    """Congestion episodes: from a retransmission, or an echo of a mark, until all is acknowledged
-    that had been sent by then."""
+    """Congestion episodes: from a retransmission, or an ECN echo, until all data sent by then is
+    acknowledged.
+    """
     timed = (kind == "timeout").to_numpy()
     found = []
     signs = np.flatnonzero(again | echo)
@@ -177,7 +181,7 @@ def _episodes(
 
 
 def _edges(start: int, sent: Numbers, acked: Numbers) -> Indices:
-    """Where round trips begin: each lasts until all is acknowledged that was sent at its start."""
+    """The starts of round trips: each lasts until all data sent at its start is acknowledged."""
     edges = [start]
     while True:
         at = max(int(np.searchsorted(acked, sent[edges[-1]], side="left")), edges[-1] + 1)
@@ -187,8 +191,9 @@ def _edges(start: int, sent: Numbers, acked: Numbers) -> Indices:
 
 
 def _before(at: int, advances: Indices, ours: Flags, flight: Numbers) -> float:
-    """The window before an episode: the flight when the last ACK that asked for nothing had been
-    answered."""
+    """The window before an episode: the flight after the response to the last ACK without a loss
+    signal.
+    """
     place = int(np.searchsorted(advances, at, side="left")) - 1
     begin = int(advances[place]) if place >= 0 else 0
     stop = begin + 1
@@ -198,7 +203,7 @@ def _before(at: int, advances: Indices, ours: Flags, flight: Numbers) -> float:
 
 
 def _after(at: int, time: Numbers, flight: Numbers, rtt: float) -> float:
-    """The window after an episode: the flight as soon as it is filled again."""
+    """The window after an episode: the flight once it is filled again."""
     stop = max(int(np.searchsorted(time, time[at] + rtt / 4)), at + 4)
     return float(flight[at:stop].max())
 

@@ -1,4 +1,4 @@
-"""What the traffic of captures is: for the screen, for programs, and as an experiment's file."""
+"""Presents the characteristics of traffic: for the screen, as JSON, and as an experiment file."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ARRIVALS = {
     "constant": "arrivals are constant",
     "neither": "arrivals are neither Poisson nor constant",
 }
-"""How sessions arrive, as the screen has it."""
+"""The arrival processes, in words for the screen."""
 
 MEANINGS = {"response": "answer", "think": "think time"}
-"""Quantities that were fitted, where the screen says them otherwise."""
+"""Fitted quantities whose name on the screen differs."""
 
 
 def write(told: Characteristics, path: Path) -> None:
@@ -40,13 +40,13 @@ def write(told: Characteristics, path: Path) -> None:
 
 
 def document(told: Characteristics) -> str:
-    """The tables with a row for each question, as one object of JSON."""
+    """The tables with a row for each question, as one JSON object."""
     parts = (f'"{name}": {json_output.rows(getattr(told, name))}' for name in SUMMARY)
     return "{" + ", ".join(parts) + "}"
 
 
 def screen(told: Characteristics) -> str:
-    """All but single sessions."""
+    """All tables except that of single sessions."""
     (row,) = told.totals.iter_rows(named=True)
     parts = [_head(row), _classes(told.classes)]
     if len(told.fits):

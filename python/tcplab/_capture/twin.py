@@ -1,8 +1,8 @@
-"""A twin of a capture: an experiment on a path like the one it tells of, beside the capture itself.
+"""A twin of a capture: an experiment on a path like the captured one, compared with the capture.
 
-The path comes from `path`, the traffic from the connections: each sends as much as it did, from
-when it did. Whether the twin fits is not believed but measured: it is run, its packets are captured
-where the capture was made, and the same program reads both.
+The path is estimated by `path`. The traffic comes from the connections: each sends as much as it
+did, at the same times. The fit of the twin is measured: it is run, its packets are captured at the
+same point, and the same analysis reads both captures.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ NEAR_DELAY_S = 10e-6
 """The delay of the short link beside the sender, at which the twin is captured."""
 
 MOST_CONNECTIONS = 500
-"""Connections that a twin has at most: those with most data."""
+"""The most connections of a twin: those with the most data."""
 
 MOST_PACKETS = 3_000_000
-"""Packets of a capture that are looked at one by one."""
+"""The most packets of a capture that are analysed one by one."""
 
 CAPTURE = "capture.pcapng"
 
 SMALL_QUEUE = 12
-"""Packets up to which neighbouring sizes of a queue are tried as well."""
+"""The queue size, in packets, up to which neighbouring sizes are tried as well."""
 
 USUAL = ("cubic", "bbr", "newreno")
-"""Congestion controls that are tried, in this order, behind the one that the capture tells."""
+"""Congestion controls that are tried in this order, after the one guessed from the capture."""
 
 OURS = {"reno or lp": "newreno", "westwood": "westwood+"}
-"""What experiments call algorithms that a capture tells by another name."""
+"""The names in experiments of algorithms that a guess names differently."""
 
 SEEDS = 10
-"""Runs of a twin with losses by chance: the capture was one of those that chance brings."""
+"""The number of runs of a twin with random losses: the capture is one such outcome."""
 
 MARGIN = 0.1
-"""By how much a measure of the twin may differ from that of the capture."""
+"""The relative difference between twin and capture that is allowed for a measure."""
 
 MARGINS = {"resent": 0.25, "least rate there": 0.25}
-"""By how much others may: a single overshoot decides how much is sent again, and few packets which
-rate is the least.
+"""Exceptions: a single overshoot decides how much is retransmitted, and few packets decide the
+lowest rate.
 """
 
 LEAST_MARGIN = {
@@ -67,54 +67,54 @@ LEAST_MARGIN = {
     "resent": 0.3,
     "time to complete": 0.05,
 }
-"""By how much it may differ in its own unit, whatever the share."""
+"""The absolute difference that is always allowed, in the unit of the measure."""
 
 PARTED = 0.1
-"""The share of what was delivered so far by which twin and capture differ where they part."""
+"""Twin and capture part when the delivered data differs by this share."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of the capture, and of its twin."""
+    """A measure of the capture and of its twin."""
 
     name: str
     unit: str
     capture: float | None
     twin: float | None
-    """The median of the twin's runs."""
+    """The median over the runs of the twin."""
     low: float | None
-    """The least of them."""
+    """The least over the runs."""
     high: float | None
-    """The greatest."""
+    """The greatest over the runs."""
     fits: bool
-    """Whether that of the capture is among those of the twin, or near them."""
+    """Whether the value of the capture is within or near those of the twin."""
 
 
 @dataclass(frozen=True)
 class Twin:
-    """A path and traffic like those of a capture."""
+    """An experiment with a path and traffic like those of a capture."""
 
     experiment: tcplab.Experiment
-    """To be run on any backend."""
+    """The experiment, for any backend."""
     congestion_control: str
-    """That of its flows."""
+    """The congestion control of the flows."""
     path: pl.DataFrame
-    """What is told of the path: a row for each quantity, with its range."""
+    """The estimated path: a row for each quantity, with its range."""
     measures: pl.DataFrame
-    """Capture and twin side by side."""
+    """The measures of capture and twin, side by side."""
     parts_at_s: float | None
-    """When what was delivered first differs by more than a tenth, in seconds after the beginning;
-    None if it never does.
+    """The time at which the delivered data first differs by more than a tenth, in seconds after the
+    start; `None` if it never does.
     """
     misfits: list[str]
-    """What differs too much, in words; nothing if the twin behaves like the capture."""
+    """The excessive differences, in words; empty if the twin behaves like the capture."""
     fits: bool
-    """Whether it does."""
+    """Whether the twin behaves like the capture."""
     notes: list[str]
-    """What is not like the capture, or is not known."""
+    """Aspects that differ from the capture or are unknown."""
 
     def toml(self) -> str:
-        """The experiment as a file, which says in its first lines how well it fits."""
+        """Returns the experiment as TOML, whose first lines state how well it fits."""
         verdict = ["It behaves like the capture in all that was measured."]
         if not self.fits:
             verdict = ["NOT VOUCHED FOR: it does not behave like the capture:"]
@@ -126,13 +126,13 @@ class Twin:
         return f"{head}\n{toml_writer.written(self.experiment.to_dict())}"
 
     def write(self, file: File) -> None:
-        """Writes that file."""
+        """Writes the experiment to a file."""
         put(self.toml().encode(), file)
 
 
 @dataclass(frozen=True)
 class Given:
-    """What the user knows of the path, in place of what is told."""
+    """Path quantities that the user knows, in place of estimates."""
 
     rtt_s: float | None = None
     rate_bit_s: float | None = None
@@ -140,7 +140,7 @@ class Given:
 
     @classmethod
     def of(cls, rtt: str | None, rate: str | None, queue: int | None) -> Given:
-        """What is written as in experiments."""
+        """Parses quantities written as in experiments."""
         if queue is not None and queue < 1:
             raise _core.ConfigError(f"queue: {queue} is not at least 1 packet")
         milliseconds = _quantity("rtt", rtt, "ms", "40 ms")
@@ -152,7 +152,7 @@ class Given:
         )
 
     def over(self, told: Path) -> Path:
-        """The path with it."""
+        """The path with known quantities in place of estimates."""
 
         def known(value: float | None, estimate: Estimate) -> Estimate:
             return estimate if value is None else Estimate(value, value, value, "given")
@@ -167,7 +167,7 @@ class Given:
 
 
 def _quantity(name: str, text: str | None, kind: str, example: str) -> float | None:
-    """A quantity above zero in the unit of its kind."""
+    """A quantity above zero, in the unit of its kind."""
     if text is None:
         return None
     read = numbers([text])
@@ -180,7 +180,7 @@ def twin(
     capture: File, cc: str | None, backend: str, connections: Sequence[int] | None, given: Given
 ) -> Twin:
     """A twin of the connections between the two hosts of a capture that exchange most data. Without
-    a congestion control, the first that fits: of that which the capture tells, and the usual ones.
+    a given congestion control, the first that fits is used: the guessed one, then the usual ones.
     """
     flows = tcplab.capture.flows(capture)
     chosen, notes = _chosen(flows, connections)
@@ -209,7 +209,7 @@ def twin(
 
 
 def _guessed(capture: File, flows: pl.DataFrame) -> list[str]:
-    """The congestion controls to try: that of the largest connection first, if it can be told."""
+    """The congestion controls to try, first the one guessed for the largest connection."""
     told = tcplab.capture.congestion_control(capture)
     largest = flows.sort("sent", descending=True, maintain_order=True)["connection"][0]
     (guess,) = told.filter(pl.col("connection") == largest)["guess"]
@@ -218,15 +218,15 @@ def _guessed(capture: File, flows: pl.DataFrame) -> list[str]:
 
 
 def _candidates(names: Sequence[str], known: Path) -> Iterator[tuple[str, int]]:
-    """Congestion controls and sizes of the queue in packets, in the order of trial."""
+    """Congestion controls and queue sizes in packets, in the order of trial."""
     room = known.queue_packets.value
     if room is None:
-        # So large that the queue is not full in the twin either.
+        # Large enough for the queue of the twin never to fill either.
         bdp = (known.rate_bit_s.value or 0) * (known.base_rtt_s.value or 0) / 8 / known.packet_bytes
         rooms = [ceil(max(2 * (known.queue_packets.low or 0), bdp, 10))]
     else:
         likely = max(ceil(room - 0.3), 1)
-        # Of a small queue one packet more or less makes a difference.
+        # In a small queue, one packet makes a difference.
         rooms = [likely, likely + 1, max(likely - 1, 1)] if room <= SMALL_QUEUE else [likely]
     for name in names:
         for one in rooms:
@@ -236,7 +236,7 @@ def _candidates(names: Sequence[str], known: Path) -> Iterator[tuple[str, int]]:
 def _chosen(
     flows: pl.DataFrame, connections: Sequence[int] | None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The connections that the twin has."""
+    """The connections of the twin."""
     flows = flows.filter(pl.col("client_bytes") + pl.col("server_bytes") > 0)
     if connections is not None:
         absent = sorted(set(connections) - set(flows["connection"]))
@@ -311,7 +311,7 @@ def _experiment(
     candidate: tuple[str, int],
     notes: list[str],
 ) -> tcplab.Experiment:
-    """The path with its traffic, for a congestion control and a size of the queue."""
+    """The path with its traffic, for a congestion control and a queue size."""
     cc, room = candidate
     rate = known.rate_bit_s.value or known.rate_bit_s.low or 0.0
     base = known.base_rtt_s.value or 0.0
@@ -350,7 +350,7 @@ def _experiment(
 
 
 def _mtu(flows: pl.DataFrame) -> int:
-    """The size of packets with as much data as the smaller MSS allows."""
+    """The size of packets that carry as much data as the smaller MSS allows."""
     announced = [*flows["client_mss_bytes"].drop_nulls(), *flows["server_mss_bytes"].drop_nulls()]
     return min(announced, default=1460) + 40
 
@@ -358,7 +358,7 @@ def _mtu(flows: pl.DataFrame) -> int:
 def _flow(
     row: dict[str, Any], packets: pl.DataFrame, begin: float, cc: str, *, is_whole: bool
 ) -> tcplab.Flow:
-    """A connection that sends what this one sent."""
+    """A flow that sends what the connection sent."""
     sender = row["sender"]
     receiver = "server" if sender == "client" else "client"
     size = int(row["sent"])
@@ -387,14 +387,15 @@ def _flow(
         segment = min(row["client_mss_bytes"] or 1460, row["server_mss_bytes"] or 1460)
         data = segment - (headers(row) - 40)
         first = row[f"{sender}_initial_window_bytes"]
-        # The first ACK may be on its way while another segment leaves.
+        # The first ACK may be in transit while another segment leaves.
         if first and size > first and abs((window := round(first / data)) - 10) > 1:
             stack["initial_window"] = max(window, 1)
     per_ack = row[f"{receiver}_segments_per_ack"]
     if per_ack is not None and per_ack < 1.15 and size > 50_000:
         stack["delayed_ack"] = "off"
     if row["time_peer_window_percent"] > 5 and row[f"{receiver}_window_max_bytes"]:
-        # The window that a buffer gives is a little larger, as data is counted without headers.
+        # The window that a buffer gives is slightly larger, because data is counted without
+        # headers.
         room = round(0.95 * row[f"{receiver}_window_max_bytes"])
         stack |= {"so_rcvbuf": f"{room} B", "rmem_max": f"{max(2 * room, 212_992)} B"}
     settings: dict[str, Any] = {"stack": tcplab.Stack(**stack)} if stack else {}
@@ -410,7 +411,7 @@ def _flow(
 
 
 def _server_time(packets: pl.DataFrame) -> str | None:
-    """How long the server took before its first byte."""
+    """The time that the server took before its first byte."""
     data = packets.filter(pl.col("payload_bytes") > 0)
     first = data.filter(pl.col("sender") == "server")["time_s"].min()
     asked = data.filter((pl.col("sender") == "client") & (pl.col("time_s") < (first or 0)))
@@ -420,7 +421,7 @@ def _server_time(packets: pl.DataFrame) -> str | None:
 
 
 def _seeds(experiment: tcplab.Experiment) -> range:
-    """The seeds of the runs: one where nothing is by chance."""
+    """The seeds of the runs: only one if nothing is random."""
     loses = any(
         "loss" in link.get("forward", {}) for link in experiment.to_dict()["network"]["links"]
     )
@@ -428,11 +429,11 @@ def _seeds(experiment: tcplab.Experiment) -> range:
 
 
 Seen = tuple[pl.DataFrame, Told, float]
-"""Connections, what their packets say, and when the first begins."""
+"""The connections, the evidence of their packets, and the start of the first."""
 
 
 def _run(experiment: tcplab.Experiment, backend: str, seed: int) -> Seen:
-    """A run of the twin, as a capture at its sender tells of it."""
+    """A run of the twin, analysed from a capture at its sender."""
     captured = experiment.changed(
         {"seed": seed, "record.captures": [f"{SENDER}>{ROUTER}", f"{ROUTER}>{SENDER}"]}
     )
@@ -446,7 +447,7 @@ def _run(experiment: tcplab.Experiment, backend: str, seed: int) -> Seen:
 
 
 def _beside(capture: Seen, runs: Sequence[Seen], packet: int) -> tuple[pl.DataFrame, float | None]:
-    """The measures of both, and when they part."""
+    """The measures of both, and the time at which they part."""
     rows = []
     for name, unit, measure in MEASURES:
         mine = measure(*capture)
@@ -481,7 +482,7 @@ def _measure(name: str, unit: str, mine: float | None, theirs: Sequence[float]) 
 
 
 def _rate(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
-    """What was delivered in a second, of all connections."""
+    """The delivery rate of all connections together."""
     if not told.deliveries:
         return None
     seconds = told.deliveries[-1].at - begin
@@ -489,19 +490,19 @@ def _rate(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
 
 
 def _bottleneck(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
-    """The rate at which packets came that followed each other without a gap."""
+    """The rate at which back-to-back packets arrived."""
     rate = path(told).rate_bit_s.value
     return None if rate is None else rate / 1e6
 
 
 def _slowest(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
-    """The rate below which one in twenty of them came: much less where the rate changes."""
+    """The rate that one in twenty back-to-back packets stayed below: far lower if it varies."""
     rate = path(told).rate_bit_s
     return None if rate.value is None or rate.low is None else rate.low / 1e6
 
 
 def _last(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
-    """When the last data was acknowledged."""
+    """The time at which the last data was acknowledged."""
     return told.deliveries[-1].at - begin if told.deliveries else None
 
 
@@ -531,11 +532,13 @@ MEASURES: list[tuple[str, str, Callable[[pl.DataFrame, Told, float], float | Non
     ("RTT 95 %", "ms", _trips(0.95)),
     ("resent", "%", _resent),
 ]
-"""What is measured of capture and twin: a name, a unit and how."""
+"""The measures of capture and twin: name, unit and function."""
 
 
 def _parting(capture: Seen, runs: Sequence[Seen], packet: int) -> float | None:
-    """When what was delivered first differs by more than a share from all runs of the twin."""
+    """The time at which the delivered data first differs by more than a share from every run of the
+    twin.
+    """
 
     def curve(seen: Seen) -> tuple[list[float], npt.NDArray[np.int64]]:
         times = [one.at - seen[2] for one in seen[1].deliveries]
@@ -543,7 +546,7 @@ def _parting(capture: Seen, runs: Sequence[Seen], packet: int) -> float | None:
 
     times, mine = curve(capture)
     theirs = [curve(run) for run in runs]
-    # Ten packets more or less are the order in which some come.
+    # A difference of ten packets may be a matter of their order.
     room = 10 * packet
     for at, delivered in zip(times, mine[1:], strict=True):
         there = [float(sums[bisect_right(when, at)]) for when, sums in theirs]
@@ -554,7 +557,7 @@ def _parting(capture: Seen, runs: Sequence[Seen], packet: int) -> float | None:
 
 
 def _table(known: Path) -> pl.DataFrame:
-    """What is told of a path."""
+    """The estimates of a path as a table."""
     rows = [
         ("base RTT", "ms", known.base_rtt_s, 1000.0),
         ("rate", "Mbit/s", known.rate_bit_s, 1e-6),

@@ -1,14 +1,17 @@
-"""A hash over all that a class does: equal in every process, another if any part of it changes.
+"""A hash of everything a class does: the same in every process, different if any part of it
+changes.
 
-Source text would not do: a REPL keeps none, and two classes of one factory have the same. Hashed is
-the code of all methods with whatever decides what the code does: default values, closures, class
-attributes, base classes, and the globals that the code names, through functions, classes, modules
-and objects of the user's own to their ends. Of a module count the attributes that code reads, as
-they are now; where that cannot be told, all of them. Libraries count by name and version.
+Source text would not be enough: a REPL keeps none, and two classes made by one factory share
+theirs. The hash covers the code of all methods and everything that decides what this code does:
+default values, closures, class attributes, base classes, and the globals that the code names,
+followed through functions, classes, modules and objects of the user's own. A module counts by the
+current values of the attributes that code reads; where these cannot be determined, by all of its
+attributes. Libraries count by name and version.
 
-Files count for nothing: one that was edited is not what was loaded.
+Files are not looked at: an edited file is not the code that was loaded.
 
-Nothing of a process gets in: no addresses, no order of sets, no file names, no line numbers.
+Nothing specific to a process is hashed: no addresses, no order of sets, no file names, no line
+numbers.
 """
 
 from __future__ import annotations
@@ -46,10 +49,10 @@ NOT_BEHAVIOUR = frozenset(
         "_abc_impl",
     ]
 )
-"""Attributes of classes that decide nothing, or that other attributes follow from."""
+"""Attributes of classes that do not affect behaviour, or that follow from other attributes."""
 
 PLAIN = (bool, bytes, complex, float, int, str, range, types.EllipsisType, types.NoneType)
-"""Types whose values have a `repr` that says all."""
+"""Types whose `repr` determines the value."""
 
 NOT_CONTENTS = frozenset(
     [
@@ -66,32 +69,32 @@ NOT_CONTENTS = frozenset(
         "__spec__",
     ]
 )
-"""Attributes of modules that say where they come from."""
+"""Attributes of modules that only say where the module was loaded from."""
 
 LOADS = frozenset(["LOAD_FROM_DICT_OR_GLOBALS", "LOAD_GLOBAL", "LOAD_NAME"])
-"""Instructions that look a name up in the globals."""
+"""Bytecode instructions that look a name up in the globals."""
 
 ATTRIBUTES = frozenset(["LOAD_ATTR", "LOAD_METHOD"])
-"""Instructions that look an attribute up."""
+"""Bytecode instructions that look an attribute up."""
 
 INSTALLED = frozenset(["dist-packages", "site-packages"])
-"""Folders of libraries, wherever they are."""
+"""The names of folders that hold libraries, wherever they are."""
 
 LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 
 
 class UnstableError(Exception):
-    """Something that is another in every process; says which, and by what way it is reached."""
+    """A value differs in every process. The message names it and the way it is reached."""
 
 
 def fingerprint(thing: Any) -> str:
     """The hash, in hexadecimal digits.
 
     Raises:
-        UnstableError: Part of the thing has nothing that is equal in every process.
+        UnstableError: Part of the thing has no representation that is equal in every process.
     """
     hashed = _Hash()
-    # The same bytes mean other instructions elsewhere.
+    # Bytecode has another meaning in another version of Python.
     hashed.words("python", sys.implementation.cache_tag or sys.version)
     try:
         hashed.value(thing, ())
@@ -101,7 +104,7 @@ def fingerprint(thing: Any) -> str:
 
 
 class _Hash:
-    """A walk through values. A way says how one is reached: `on_ack`, `the global "x"`."""
+    """A walk through values. `way` says how a value is reached: `on_ack`, `the global "x"`."""
 
     def __init__(self) -> None:
         self.sum = hashlib.sha256()
@@ -128,12 +131,12 @@ class _Hash:
         elif id(value) in self._seen:
             self.words("seen", str(self._seen[id(value)][0]))
         else:
-            # Kept, so that nothing new gets its address.
+            # Keeping the value alive prevents a new object from getting its address.
             self._seen[id(value)] = (len(self._seen), value)
             self._large(value, way)
 
     def _large(self, value: Any, way: tuple[str, ...]) -> None:
-        """Adds what may contain itself."""
+        """Adds a value that may contain itself."""
         if type(value) is list:
             self._sequence("list", value, way)
         elif type(value) is dict:
@@ -166,7 +169,7 @@ class _Hash:
             self.value(value, way)
 
     def _set(self, what: str, values: Iterable[Any], way: tuple[str, ...]) -> None:
-        """Adds a set, whose own order is another in every process."""
+        """Adds a set. The iteration order of a set differs between processes."""
         sums = []
         for value in values:
             alone = _Hash()
@@ -223,7 +226,7 @@ class _Hash:
             self.value(owner, way)
 
     def _object(self, value: Any, way: tuple[str, ...]) -> None:
-        """Adds an object by what pickling would keep of it."""
+        """Adds an object by the state that pickling would keep."""
         try:
             reduce = copyreg.dispatch_table.get(type(value))
             parts = reduce(value) if reduce else value.__reduce_ex__(2)
@@ -239,7 +242,7 @@ class _Hash:
                 self.value(getattr(value, "__dict__", None), way)
             return
         make, arguments, *state = parts
-        # Items of lists and dicts come as iterators.
+        # Pickling gives the items of lists and dicts as iterators.
         state = [list(part) if isinstance(part, Iterator) else part for part in state]
         self._sequence("object", [make, arguments, *state], way)
 
@@ -254,7 +257,7 @@ DESCRIPTORS = (
 
 
 def _wrapped(value: Any) -> list[Any] | None:
-    """What is inside of something that wraps functions; what it remembers of calls is not."""
+    """The function inside a wrapper, without what the wrapper remembers of calls."""
     match value:
         case staticmethod() | classmethod():
             return [value.__func__]
@@ -275,9 +278,9 @@ def _content(cell: types.CellType) -> Any:
 
 
 def _globals(code: types.CodeType) -> Iterator[tuple[str, ...]]:
-    """The names that code looks up outside of itself, in its order, with the code inside of it.
+    """The names that code looks up in the globals, in order, including those in nested code.
 
-    Behind each name stand the attributes that are looked up from there: `a.b.c`.
+    Each name is followed by the chain of attributes looked up from it: `a.b.c`.
     """
     chain: tuple[str, ...] = ()
     for instruction in _instructions(code):
@@ -293,12 +296,14 @@ def _globals(code: types.CodeType) -> Iterator[tuple[str, ...]]:
 
 
 def _reached(value: Any, name: str, attributes: Iterable[str]) -> tuple[str, Any]:
-    """What code reads of a global, with its name: of a module of the user's own, an attribute."""
+    """The value that code reads through a global, and its name. For a module of the user's own,
+    that is one attribute.
+    """
     for attribute in attributes:
         if not isinstance(value, types.ModuleType) or _is_library(value.__name__, value):
             break
         if attribute not in vars(value):
-            # Something else makes it, or nothing does.
+            # The attribute is created at run time, or does not exist.
             break
         value = vars(value)[attribute]
         name = f"{name}.{attribute}"
@@ -306,7 +311,7 @@ def _reached(value: Any, name: str, attributes: Iterable[str]) -> tuple[str, Any
 
 
 def _imported(code: types.CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The modules of the user's own that code imports when it runs, or what it takes from them."""
+    """The user's own modules that code imports when it runs, or the names it takes from them."""
     instructions = _instructions(code)
     for place, instruction in enumerate(instructions):
         if instruction.opname != "IMPORT_NAME":
@@ -318,10 +323,10 @@ def _imported(code: types.CodeType, known: Mapping[str, Any]) -> Iterator[tuple[
                 name = importlib.util.resolve_name("." * level + name, known.get("__package__"))
             if name.partition(".")[0] in sys.stdlib_module_names:
                 continue
-            # The code would do so itself.
+            # The code would import the module itself.
             module = importlib.import_module(name)
         except Exception:
-            # It fails there as it fails here.
+            # The import fails here as it would in the code.
             continue
         if _is_library(name, module):
             yield name, module
@@ -339,10 +344,12 @@ def _instructions(code: types.CodeType) -> list[dis.Instruction]:
 
 
 def _is_of_library(thing: Any, *, local: bool = False) -> bool:
-    """Whether it came with Python or was installed, and has a name there; or with `local`, none."""
+    """Whether a thing came with Python or was installed, and has a name in its module. With
+    `local`, things without such a name count too.
+    """
     name = getattr(thing, "__module__", None) or "builtins"
     if "<locals>" in thing.__qualname__ and not local:
-        # A library made it for its user.
+        # A library created it inside a function for its user.
         return False
     return _is_library(name, sys.modules.get(name))
 
@@ -361,7 +368,7 @@ def _is_library(name: str, module: types.ModuleType | None) -> bool:
 
 
 def _module(name: str) -> tuple[str, str]:
-    """A module by its name, with its version; one that has none, by its source."""
+    """A module by its name and version; without a version, by its source."""
     top = name.partition(".")[0]
     module = sys.modules.get(top)
     version = getattr(module, "__version__", None)

@@ -1,4 +1,4 @@
-"""The registered classes, and the versions that tell them apart."""
+"""The user's registered classes, and the versions that distinguish them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from tcplab import _core
 from tcplab._cc.fingerprint import UnstableError, fingerprint
 
 registered: dict[str, tuple[Any, str]] = {}
-"""All classes by name, each with its version."""
+"""All registered classes by name, each with its version."""
 
 _versions: dict[str, tuple[Any, str]] = {}
-"""The classes whose version follows from what they do, each with that version."""
+"""The classes whose version is a fingerprint of their code, each with that version."""
 
 
 def register(name: str, cls: Any, version: str | None) -> None:
-    """Makes a class known by a name.
+    """Registers a class under a name.
 
     Raises:
-        ConfigError: The name cannot be had, or no version can be found.
+        ConfigError: The name is not available, or no version can be computed.
     """
     found = _version(name, cls) if version is None else version
     _register(name, cls, found)
@@ -29,11 +29,11 @@ def register(name: str, cls: Any, version: str | None) -> None:
 
 
 def refresh(experiment: str) -> None:
-    """Looks at the classes again that the text of an experiment names: globals that they use may
-    have changed since they were registered.
+    """Recomputes the versions of the classes that the text of an experiment names: globals that
+    they use may have changed since registration.
 
     Raises:
-        ConfigError: A class has no version any more.
+        ConfigError: A class no longer has a version.
     """
     for name, (cls, version) in _versions.items():
         if f'"{name}"' not in experiment:

@@ -1,4 +1,4 @@
-"""Short names for swept values: tables are told apart by the keys that differ."""
+"""Short labels for swept values: tables are distinguished by the keys that differ."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MOST = 40
-"""No label has more characters."""
+"""The greatest length of a label, in characters."""
 
 
 def labels(values: Sequence[str | None]) -> dict[str, str]:
-    """A label for each value, as it stands in tables of results; one for each.
+    """A distinct label for each value, by the value as written in tables of results.
 
-    A table with a `kind` or `name` is called by it, with what differs from others of its kind:
-    `fq-codel`, `tbf 10 Mbit/s`. Of others, the keys that differ are named.
+    A table with a `kind` or `name` is labelled by it and by whatever differs among tables of its
+    kind: `fq-codel`, `tbf 10 Mbit/s`. Other tables are labelled by the keys that differ.
     """
     distinct = list(dict.fromkeys(value for value in values if value is not None))
     read = {value: _read(value) for value in distinct}
@@ -30,7 +30,7 @@ def labels(values: Sequence[str | None]) -> dict[str, str]:
 
 
 def _read(value: str) -> Any:
-    """What was written: a table or a list, if it is one, else the text itself."""
+    """The value as written: a table or a list if the text is one, else the text itself."""
     if not value.startswith(("{", "[")):
         return value
     try:
@@ -40,13 +40,13 @@ def _read(value: str) -> Any:
 
 
 def _named(values: Sequence[Any]) -> list[str]:
-    """Each value by what tells it from the others."""
+    """A name for each value that distinguishes it from the others."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for value in values:
         if isinstance(value, dict):
             groups.setdefault(_head(value), []).append(value)
         elif isinstance(value, str):
-            # A word alone, `cubic`, is a table without settings.
+            # A bare word such as `cubic` is a table without settings.
             groups.setdefault(value, []).append({})
     return [
         _table(value, groups[_head(value)]) if isinstance(value, dict) else _plain(value)
@@ -59,11 +59,11 @@ def _head(table: Mapping[str, Any]) -> str:
 
 
 def _table(table: Mapping[str, Any], alike: Sequence[Mapping[str, Any]]) -> str:
-    """A table by its kind, and by those of its keys that differ among its like."""
+    """A table by its kind, and by those keys that differ among tables of its kind."""
     keys = dict.fromkeys(key for other in alike for key in other if key not in ("kind", "name"))
     differ = [key for key in keys if any(one.get(key) != alike[0].get(key) for one in alike)]
     differ.sort(key=lambda key: key != "rate")
-    # Alone, what nothing is like needs no more than its kind; without one, all of it is its name.
+    # The only table of its kind needs no more than the kind. Without a kind, all keys are its name.
     shown = differ if differ or _head(table) else list(keys)
     parts = []
     for key in shown:
@@ -77,7 +77,7 @@ def _table(table: Mapping[str, Any], alike: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _is_clear(table: Mapping[str, Any], key: str) -> bool:
-    """Whether a value needs no name: a text, and no other rate than `rate`."""
+    """Whether a value is clear without its key: a text, and no rate other than `rate`."""
     value = table[key]
     return isinstance(value, str) and (key == "rate" or not value.endswith("bit/s"))
 
@@ -87,7 +87,7 @@ def _plain(value: Any) -> str:
 
 
 def _cut(label: str) -> str:
-    """Not longer than a label may be, and not cut within a word."""
+    """The label cut to the greatest length, at the end of a word."""
     if len(label) <= MOST:
         return label
     short, _, rest = label[: MOST - 3].rpartition(" ")

@@ -1,4 +1,4 @@
-"""Links and flows of a plan in words, a few for each."""
+"""Describes the links and flows of a plan in a few words each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tcplab._experiment.values import FINEST
 
 SHOWN = 3
-"""How many packets that are lost are listed."""
+"""The number of lost packets that are listed before the rest is cut."""
 
 
 def lane(lane: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -22,13 +22,13 @@ def lane(lane: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def bits(rate: str) -> int:
-    """The bits per second of a rate: 9500000 of "9.5 Mbit/s"."""
+    """A rate in bits per second: 9500000 for "9.5 Mbit/s"."""
     number, unit = rate.split()
     return int(Decimal(number).scaleb(FINEST[unit]))
 
 
 def up_to(time: str, jitter: Any) -> str:
-    """A time, and the most that chance adds to it, or the distribution of what it adds."""
+    """A time with its jitter: the largest random addition, or the distribution of it."""
     if isinstance(jitter, dict):
         return f"{time} + {jitter['kind']} jitter"
     return time if jitter == "0 ms" else f"{time} + up to {jitter}"
@@ -58,7 +58,7 @@ def _loss(lane: dict[str, Any]) -> str:
 
 
 def besides(lane: dict[str, Any]) -> str:
-    """What else happens on one direction of a link, if anything does."""
+    """Everything else that happens on one direction of a link; empty if nothing does."""
     said = [
         _changes("rate", lane["rate_changes"]),
         "light load" if lane.get("light") else "",
@@ -103,7 +103,7 @@ def _number(number: int, what: str) -> str:
 
 
 def traffic(traffic: dict[str, Any]) -> str:
-    """What a flow carries."""
+    """The traffic of a flow."""
     if traffic["kind"] == "bulk" and traffic["size"]:
         return f"bulk, {traffic['size']}"
     if traffic["kind"] == "on-off":
@@ -114,5 +114,5 @@ def traffic(traffic: dict[str, Any]) -> str:
 
 
 def transport(transport: dict[str, Any]) -> str:
-    """The congestion control, where there is one."""
+    """The congestion control of a TCP flow, or the name of another transport."""
     return str(transport["stack"]["cc"]["name"] if "stack" in transport else transport["kind"])

@@ -1,4 +1,4 @@
-"""Swept values as numbers: text with a unit, as experiments have it, in one unit for each kind."""
+"""Converts swept values to numbers: quantities as experiments write them, in one unit per kind."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ UNITS: dict[str, tuple[str, Decimal]] = {
     "%": ("share", Decimal("0.01")),
     "": ("number", Decimal(1)),
 }
-"""By unit, the ending of the column's name, and what one of it is there."""
+"""For each unit, the ending of the column name, and the factor to the unit of that column."""
 
 
 def numbers(values: Sequence[str | None]) -> tuple[str, pl.Series] | None:
-    """The ending of a column's name, and the values as numbers in its unit; nothing if they are not
-    all quantities of one kind.
+    """The ending of the column name, and the values as numbers in its unit; `None` unless all
+    values are quantities of one kind.
     """
     written = [value for value in values if value is not None]
     if not written:
@@ -48,7 +48,7 @@ def numbers(values: Sequence[str | None]) -> tuple[str, pl.Series] | None:
     read = {value: quantity(value) for value in dict.fromkeys(written)}
     kinds = {found[0] if found is not None else None for found in read.values()}
     if kinds == {"share", "number"}:
-        # Probabilities may be written either way.
+        # Probabilities may be written as percentages or as plain numbers.
         kinds = {"share"}
     kind = kinds.pop()
     if kinds or kind is None:
@@ -68,7 +68,7 @@ def numbers(values: Sequence[str | None]) -> tuple[str, pl.Series] | None:
 
 
 def quantity(text: str) -> tuple[str, Decimal] | None:
-    """The kind of a quantity, and its number in the unit of the kind."""
+    """The kind of a quantity, and its number in the unit of that kind."""
     found = NUMBER.fullmatch(text)
     if found is None or found[2] not in UNITS:
         return None

@@ -17,26 +17,27 @@ from tcplab._experiment.values import from_plain, to_plain
 from tcplab._schema import Experiment
 
 MOST_BYTES = 64_000_000
-"""Of an experiment's file: a million flows, one by one, have half of that."""
+"""The largest experiment file. A million flows listed one by one take half of this."""
 
 STREAM = "<stdin>"
-"""The name in messages of an experiment that comes from no file."""
+"""The name that messages give an experiment read from a stream."""
 
 
 def load(path: str | PathLike[str]) -> Experiment:
-    """Reads an experiment from a TOML file, or from a JSON file if its name ends so.
+    """Reads an experiment from a TOML file, or from a JSON file if its name ends with `.json`.
 
-    Whether it can be run, `Experiment.plans` says, with the line of each mistake.
+    Only `Experiment.plans` checks that the experiment can be run, and names the line of each
+    mistake.
 
     Raises:
-        ConfigError: The file is neither, or has keys that no experiment has.
+        ConfigError: The file is neither TOML nor JSON, or has unknown keys.
         OSError: The file cannot be read.
     """
     try:
         text = _content(Path(path)).decode("utf-8")
     except UnicodeDecodeError:
         raise _core.ConfigError(f"{path}: this is not a text file (UTF-8)") from None
-    # Names that are not text are shown as far as they are.
+    # A file name that is not valid text is shown with replacement characters.
     name = str(path).encode(errors="replace").decode()
     return _of_text(text, name, is_json=name.endswith(".json"))
 
@@ -45,7 +46,7 @@ def load_from(stream: BinaryIO) -> Experiment:
     """Reads an experiment from a stream: JSON if it begins with a brace, else TOML.
 
     Raises:
-        ConfigError: It is neither, or has keys that no experiment has.
+        ConfigError: The content is neither TOML nor JSON, or has unknown keys.
     """
     content = stream.read(MOST_BYTES + 1)
     try:
@@ -56,8 +57,9 @@ def load_from(stream: BinaryIO) -> Experiment:
 
 
 def as_written(experiment: Experiment) -> tuple[str, str]:
-    """The text of an experiment, and the ending of a file with it: that of its own file, unless it
-    was changed since, or names files: their content then stands in the text.
+    """The text of an experiment, and the ending for a file with it. The text of its own file is
+    used unless the experiment was changed since or names other files, whose content the text then
+    includes.
     """
     source: Source | None = experiment.__dict__.get("_source")
     plain = experiment.to_dict()
@@ -82,7 +84,9 @@ def _of_text(text: str, name: str, *, is_json: bool) -> Experiment:
 
 
 def _content(path: Path) -> bytes:
-    """A file, or what a shell or another program hands over (`<(command)`, `/dev/stdin`)."""
+    """The content of a file, or of a pipe given by a shell or another program (`<(command)`,
+    `/dev/stdin`).
+    """
     is_handed_over = str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/"))
     if not (is_handed_over or path.is_dir() or stat.S_ISREG(path.stat().st_mode)):
         raise _core.ConfigError(f"{path}: is not a file")
@@ -98,12 +102,12 @@ def _small(content: bytes, name: object) -> bytes:
 
 
 def loaded(experiment: Experiment | Mapping[str, Any] | str | PathLike[str]) -> Experiment:
-    """The experiment itself, wherever it is.
+    """The experiment, whether given as itself, as a dict or by the path of its file.
 
     Raises:
-        ConfigError: A file or a dict is none.
+        ConfigError: The file or the dict is not an experiment.
         OSError: The file cannot be read.
-        TypeError: It is something else.
+        TypeError: The argument is of another type.
     """
     if isinstance(experiment, (str, PathLike)):
         return load(experiment)
@@ -119,7 +123,7 @@ def _of_plain(given: Mapping[str, Any]) -> Experiment:
     plain = to_plain(given, "")
     experiment = from_plain(Experiment, {"duration": None} | plain)
     if not isinstance(experiment, Experiment):
-        # This names the keys, if they are what is wrong.
+        # This call raises an error that names the keys, if keys are the mistake.
         _core.Document.from_json(json.dumps(plain)).plans("sim")
         raise _core.ConfigError("the dict has keys that no experiment has")
     return experiment

@@ -1,4 +1,4 @@
-"""What every experiment can do, however it was made: work out its runs, take other values."""
+"""The methods that every experiment has: work out its runs, change its values."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ class Source:
     text: str
     is_json: bool
     read: dict[str, Any] | None = None
-    """What was read from it: an experiment that changed since is no longer the file's."""
+    """The values as read from the file. An experiment that differs from them no longer has line
+    numbers.
+    """
     changes: tuple[tuple[str, str], ...] = ()
-    """Values that were given since, as JSON, each with the path of its key."""
+    """Values set after reading, as JSON, each with the path of its key."""
     parsed: _core.Document | None = field(default=None, compare=False, repr=False)
-    """The file as `document` returned it when the experiment was read: no file is parsed twice."""
+    """The document made when the experiment was read, so that no file is parsed twice."""
 
     def document(self) -> _core.Document:
-        """The file as the Rust side knows it: with the line of every value."""
+        """The file as a Rust document, which knows the line of every value."""
         if self.parsed is not None:
             return self.parsed
         read = _core.Document.from_json if self.is_json else _core.Document.from_toml
@@ -37,20 +39,20 @@ class Source:
         return document
 
     def __getstate__(self) -> dict[str, Any]:
-        # A pickled document would need a form of its own; the text is enough to parse it again.
+        # A document cannot be pickled; it is parsed again from the text.
         return {**self.__dict__, "parsed": None}
 
 
 class Runnable(Value):
-    """An experiment as far as it is not generated."""
+    """The methods of an experiment that are not generated."""
 
     def plans(self, backend: str = "sim", *, kernel: str | None = None) -> list[_core.Plan]:
-        """All runs that the experiment asks for: each variant with each of its repetitions.
+        """Returns all runs that the experiment asks for: each variant with each of its repetitions.
 
-        With `kernel`, the backend `linux` uses that one, whatever the experiment says.
+        A `kernel` given here takes precedence over the experiment's own on the backend `linux`.
 
         Raises:
-            ConfigError: The experiment cannot be run. It names every mistake with its place.
+            ConfigError: The experiment cannot be run. The error names every mistake with its place.
         """
         plain = self.to_dict()
         text = json.dumps(plain)
@@ -58,14 +60,14 @@ class Runnable(Value):
         return self._document(plain, text).plans(backend, kernel)
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
-        """The same experiment with other values, each by the path of its key, as in a sweep:
-        `{"flows[0].cc": "bbr"}`.
+        """Returns the same experiment with other values, each given by the path of its key as in a
+        sweep: `{"flows[0].cc": "bbr"}`.
 
-        In a path, `flows.download` is the flow of this name and `flows.*` each of them; a parameter
-        stands for itself. A key that is swept gets the value in all runs instead.
+        In a path, `flows.download` is the flow of this name, `flows.*` is every flow, and a
+        parameter is its own path. A key that is swept gets the value in all runs instead.
 
         Raises:
-            ConfigError: A path leads nowhere, or something else gives the key its values.
+            ConfigError: A path leads nowhere, or its key gets its values from another place.
         """
         plain = self.to_dict()
         source: Source | None = self.__dict__.get("_source")
@@ -79,7 +81,7 @@ class Runnable(Value):
         read = json.loads(document.to_json())
         experiment = from_plain(type(self), {"duration": None} | read)
         if not isinstance(experiment, type(self)):
-            # The error of this call names the key.
+            # This call fails with an error that names the key.
             document.plans("sim")
             raise _core.ConfigError(f"{', '.join(changes)}: no experiment has such a key")
         if source is not None:
@@ -89,15 +91,17 @@ class Runnable(Value):
         return experiment
 
     def contained(self) -> dict[str, Any] | None:
-        """The experiment as plain values, with the content of files that it names in their place;
-        nothing if it names none.
+        """The experiment as plain values, with the files that it names replaced by their content;
+        `None` if it names no file.
         """
         plain = self.to_dict()
         contained = self._document(plain, json.dumps(plain)).contained()
         return None if contained is None else json.loads(contained)
 
     def _document(self, plain: dict[str, Any], text: str) -> _core.Document:
-        """The file it came from, so that mistakes have lines; else what it is made of."""
+        """The file that the experiment came from, so that mistakes have line numbers; without a
+        file, a document of the plain values.
+        """
         source: Source | None = self.__dict__.get("_source")
         if source is not None and source.read == plain:
             return source.document()

@@ -1,4 +1,4 @@
-"""Writes experiments as TOML, as one would by hand."""
+"""Writes experiments as TOML, in the form that one would write by hand."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 WIDTH = 100
-"""A list that would be longer has a line for each item."""
+"""The width of a line. A longer list has a line for each item."""
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 GROUPS = {("network",), ("network", "lan"), ("hosts",), ("variants",)}
-"""The paths of tables whose own tables have a heading each."""
+"""The paths of tables whose subtables have a heading each."""
 
 
 def written(plain: Mapping[str, Any]) -> str:
-    """An experiment, as plain values, in TOML: each table under its heading."""
+    """An experiment, given as plain values, as TOML: each table under its heading."""
     parts = list(_parts((), plain))
     return "\n".join(parts)
 
 
 def _parts(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[str]:
-    """The text of a table, and of those that have a heading in it."""
+    """The text of a table and of the subtables with headings of their own."""
     lines = {key: value for key, value in table.items() if _is_line(path, value)}
     groups = {key: value for key, value in table.items() if key not in lines}
     if lines or (path and not groups):
@@ -38,7 +38,7 @@ def _parts(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _entry(path: tuple[str, ...], entry: Mapping[str, Any]) -> Iterator[str]:
-    """An entry of a list of tables; those in it that are too long for a line have a heading."""
+    """An entry of a list of tables. Values too long for a line get a heading."""
     long = {key: value for key, value in entry.items() if _is_long(value)}
     yield _lines(f"[[{_path(path)}]]", {k: value for k, value in entry.items() if k not in long})
     for key, value in long.items():
@@ -55,7 +55,7 @@ def _path(path: tuple[str, ...]) -> str:
 
 
 def _is_line(path: tuple[str, ...], value: Any) -> bool:
-    """Whether a value stands behind its key, rather than under a heading."""
+    """Whether a value follows its key on one line, rather than a heading."""
     has_heading = not path or path in GROUPS
     if isinstance(value, Mapping):
         return not has_heading or "kind" in value
@@ -64,7 +64,7 @@ def _is_line(path: tuple[str, ...], value: Any) -> bool:
 
 
 def _is_long(value: Any) -> bool:
-    """Whether a table of an entry of a list is too long for a line."""
+    """Whether a table in an entry of a list is too long for a line."""
     return isinstance(value, Mapping) and len(_value(value)) > WIDTH - 20
 
 
@@ -89,5 +89,5 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    # A text in JSON is one in TOML, but for this character.
+    # JSON strings are TOML strings, except for this character.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

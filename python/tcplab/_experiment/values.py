@@ -1,4 +1,4 @@
-"""What the parts of an experiment have in common: they become plain values, and come from them."""
+"""Converts the parts of an experiment to plain values and back."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from typing import Any, ClassVar, Self
 from tcplab._core import ConfigError
 
 DEEPEST = 32
-"""No experiment is nested deeper; what is, contains itself."""
+"""The deepest nesting of an experiment. A value nested deeper contains itself."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Value:
-    """A part of an experiment. It never changes: `replace` makes another."""
+    """A part of an experiment. Parts are immutable: `replace` returns a changed copy."""
 
     KIND: ClassVar[str | None] = None
 
     def to_dict(self) -> dict[str, Any]:
-        """This part as plain dicts, lists, texts and numbers, with the keys that are given."""
+        """Returns this part as plain dicts, lists, texts and numbers, with the keys set."""
         plain = to_plain(self, "")
         assert isinstance(plain, dict)
         return plain
 
     def __repr__(self) -> str:
-        """What is given, as it would be written."""
+        """The keys that are set, as a constructor call."""
         given = ((field.name, getattr(self, field.name)) for field in fields_of(self))
         inside = ", ".join(f"{name}={value!r}" for name, value in given if value is not None)
         return f"{type(self).__name__}({inside})"
 
     def replace(self, **changes: Any) -> Self:
-        """The same with other values for these keys."""
+        """Returns a copy with other values for these keys."""
         return dataclasses.replace(self, **changes)
 
 
 def key_of(field: str) -> str:
-    """The key of an experiment file that a field stands for: `from` for `from_`."""
+    """The key of an experiment file that belongs to a field: `from` for `from_`."""
     return field.removesuffix("_")
 
 
 def to_plain(value: Any, place: str, depth: int = 0) -> Any:
-    """A value as JSON knows it.
+    """A value in the types of JSON.
 
-    Whether it makes sense where it stands, the Rust side says; here is refused only what JSON
-    cannot say.
+    The Rust side decides whether the value makes sense in its place; only values that JSON cannot
+    represent are refused here.
     """
     if depth > DEEPEST:
         raise ConfigError(f"{place[:60]}...: is nested too deeply")
@@ -72,7 +72,7 @@ def to_plain(value: Any, place: str, depth: int = 0) -> Any:
     if isinstance(value, PathLike):
         return fspath(value)
     for conversion in (operator.index, float):
-        # Numbers of other libraries, like those of numpy.
+        # Numbers of other libraries, such as numpy.
         if not isinstance(value, Iterable) and hasattr(value, f"__{conversion.__name__}__"):
             return to_plain(conversion(value), place, depth)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, set, frozenset)):
@@ -89,16 +89,16 @@ FINEST = {
     "k": 3, "M": 6, "G": 9, "T": 12,
     "B": 0, "kB": 3, "MB": 6, "GB": 9, "TB": 12,
 }  # fmt: skip
-"""The decimals that a quantity in this unit may have: down to a picosecond, a bit/s, a byte."""
+"""The number of decimals allowed in each unit: down to a picosecond, a bit/s, a byte."""
 
 FLOAT_DIGITS = 15
 """Numbers with more digits come from floats: `f"{0.7 * 3} s"` is 2.0999999999999996 s."""
 
 
 def rounded(text: str) -> str:
-    """A quantity that a float was written into, in decimals and rounded to the finest step.
+    """Rounds a quantity that was formatted from a float to the finest step, in plain decimals.
 
-    All other text stays as it is.
+    Other text is returned unchanged.
     """
     found = QUANTITY.fullmatch(text)
     if found is None or found[2] not in FINEST:
@@ -134,9 +134,10 @@ def fields_of(value: type[Value] | Value) -> list[dataclasses.Field[Any]]:
 
 
 def from_plain(kind: Any, plain: Any) -> Any:
-    """A plain value as the class that belongs in its place, or as it is if it fits none.
+    """Converts a plain value to the class that belongs in its place; a value that fits no class is
+    returned as it is.
 
-    `kind` is the type that belongs there, like `Dumbbell | Mapping[str, Any] | None`.
+    `kind` is the type of that place, such as `Dumbbell | Mapping[str, Any] | None`.
     """
     if isinstance(plain, dict):
         for option in _options(kind):
@@ -155,7 +156,7 @@ def from_plain(kind: Any, plain: Any) -> Any:
 
 
 def _fits(option: type[Value], plain: dict[str, Any]) -> bool:
-    """Whether the class has all these keys, and needs no others."""
+    """Whether the class has all of these keys and requires no others."""
     if plain.get("kind") != option.KIND:
         return False
     known = {key_of(field.name): field for field in fields_of(option)}
@@ -170,7 +171,7 @@ def _types(option: type[Value]) -> dict[str, Any]:
 
 
 def _options(kind: Any) -> tuple[Any, ...]:
-    """The members of a union; of anything else, itself."""
+    """The members of a union; for any other type, the type alone."""
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
         return typing.get_args(kind)
     return (kind,)

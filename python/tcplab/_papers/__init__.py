@@ -1,1 +1,1 @@
-"""Published studies as folders of files: what they report, claim and did, and how ours compare."""
+"""Published studies as folders of files: their reports and claims, and how our results compare."""

@@ -1,4 +1,6 @@
-"""The figures of a study, drawn again in the form that its authors chose, beside their numbers."""
+"""Redraws the figures of a study in the form that its authors chose, with their numbers beside
+ours.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,10 @@ from tcplab.plot._style import (
 WIDE, NARROW, HEIGHT = 560, 360, 240
 
 MOST_MARKED = 60
-"""Lines through more points than this have no marks for them."""
+"""Lines through more points than this are drawn without marks."""
 
 MOST_APART = 3
-"""Panels whose greatest values are further apart than this have axes of their own."""
+"""Panels get axes of their own if their greatest values differ by more than this factor."""
 
 ENDINGS = {
     "mbit_s": "Mbit/s",
@@ -42,14 +44,14 @@ ENDINGS = {
     "bdp": "BDP",
     "share": "share",
 }
-"""The unit of swept values, by the ending of a column of numbers."""
+"""The unit of swept values, by the ending of the numeric column."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as it is drawn."""
+    """A figure and its data."""
 
     figure: Figure
     rows: Sequence[Row]
@@ -57,7 +59,7 @@ class Drawn:
 
     published: Sequence[Row]
     words: str
-    """What is drawn."""
+    """The subject of the figure."""
 
     x_title: str
     y_title: str
@@ -65,7 +67,7 @@ class Drawn:
     """Whether `x` is a number."""
 
     def ends(self, panel: str | None) -> list[float]:
-        """The values that the vertical axis of a panel, or of all panels, has room for."""
+        """The values that the vertical axis of a panel, or of all panels, must contain."""
         rows = [row for row in self.rows if panel in (None, row["panel"])]
         found = [
             end
@@ -76,7 +78,7 @@ class Drawn:
         return found if self.figure.level is None else [*found, self.figure.level[0]]
 
     def published_in(self, panel: str | None) -> list[Row]:
-        """What is published of a panel, or of all panels."""
+        """The published numbers of a panel, or of all panels."""
         keys: Row = next((row["keys"] for row in self.rows if row["panel"] == panel), {})
         return [
             {"x": row["x"], "line": row["line"], "y": row["y"]}
@@ -91,15 +93,15 @@ class Drawn:
 
     @property
     def is_apart(self) -> bool:
-        """Whether each panel has a vertical axis of its own, since one axis would press the curves
-        of another panel flat.
+        """Whether each panel has a vertical axis of its own, because a common axis would flatten
+        curves.
         """
         greatest = [max(self.ends(panel)) for panel in self.panels]
         return max(greatest) > MOST_APART * max(min(greatest), 0.0)
 
 
 def chart(study: Study, figure: Figure, measured: Measured) -> alt.ConcatChart | alt.LayerChart:
-    """A figure with what we measure, and what of it is published."""
+    """A figure with our measurements and the published numbers."""
     drawn = _drawn(study, figure, measured)
     if drawn is None:
         return styled(
@@ -183,7 +185,7 @@ def _panel(row: Mapping[str, Any], figure: Figure) -> str:
 
 
 def _of_quantity(table: pl.DataFrame, figure: Figure) -> list[Row]:
-    """The mean of each cell with its interval."""
+    """The mean of each cell, with its interval."""
     wanted = (*figure.panels, figure.line, figure.x)
     keys = [key for key in wanted if key and key in table.columns]
     by = list(dict.fromkeys(keys))
@@ -209,7 +211,7 @@ def _of_quantity(table: pl.DataFrame, figure: Figure) -> list[Row]:
 
 
 def _published(study: Study, figure: Figure, *, is_number: bool) -> list[Row]:
-    """What is published of a figure's cells."""
+    """The published numbers of a figure's cells."""
     rows = []
     for number in study.numbers:
         place = _place(number, figure)
@@ -223,8 +225,9 @@ def _published(study: Study, figure: Figure, *, is_number: bool) -> list[Row]:
 
 
 def _place(number: Number, figure: Figure) -> tuple[str, str, Row] | None:
-    """Where a number stands in a figure: along its axis, on which line, and in the panels that have
-    these values; nothing if it is not of this figure."""
+    """The position of a number in a figure: its place on the axis, its line, and the panels with
+    its values. `None` if the number does not belong to the figure.
+    """
     side = number.side
     if side is None or (side.experiment, side.quantity) != (figure.experiment, figure.shows):
         return None
@@ -241,7 +244,7 @@ def _place(number: Number, figure: Figure) -> tuple[str, str, Row] | None:
 
 @dataclass(frozen=True)
 class _Axes:
-    """How the layers of a panel are placed and coloured."""
+    """The position and colour scales of the layers of a panel."""
 
     x: Any
     y_title: str
@@ -314,7 +317,7 @@ def _axes(drawn: Drawn, panel: str, lines: Sequence[str], *, has_legend: bool) -
 
 
 def _marks(form: str, rows: Sequence[Row], axes: _Axes) -> list[Layer]:
-    """The means, as bars, lines or points, with their intervals where these can be told apart."""
+    """The means as bars, lines or points, with their intervals where these are legible."""
     drawn = [{key: row[key] for key in ("line", "x", "y", "low", "high")} for row in rows]
     base = alt.Chart(data(drawn))
     layers: list[Layer] = []

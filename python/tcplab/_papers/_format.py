@@ -1,4 +1,4 @@
-"""Numbers and verdicts as readers see them."""
+"""Numbers and verdicts in the form for readers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tcplab._papers._verdicts import OPEN, Decided, Finding
 MINUS = "\u2212"
 
 MOST_UNEVEN = 1.5
-"""An interval is called even up to this ratio of its sides."""
+"""An interval is shown as symmetrical up to this ratio of its sides."""
 
 MOST_UNSURE = 10
-"""An interval that reaches so many times its value away from it is told by its ends."""
+"""An interval that extends this many times the value away from it is shown by its ends."""
 
 MOST_DIGITS = 5
-"""No mean is shown with more digits than this, however sure they are."""
+"""The most digits of a mean, however narrow its interval."""
 
 
 def verdict(one: Decided) -> str:
-    """The verdict, and what it depends on."""
+    """The verdict, and the parameters that it depends on."""
     text = one.verdict
     if one.is_arithmetic:
         text += " (by arithmetic of their numbers alone)"
@@ -35,7 +35,7 @@ def verdict(one: Decided) -> str:
 
 
 def check(one: Check, study: Study) -> str:
-    """What a check asks of the runs."""
+    """The statement of a check."""
     if one.arithmetic is not None:
         return f"`{one.arithmetic}` is {_limits(one, '')}{_why(one)}"
     assert one.side is not None
@@ -86,14 +86,14 @@ def shown(finding: Finding) -> str:
 
 
 def measured(value: float, low: float | None, high: float | None) -> str:
-    """A mean with its interval, `9.43 ± 0.12`: as many digits as that leaves, up to
-    `MOST_DIGITS`. Where the limits are about as far from it, the further one is said of both.
+    """A mean with its interval, `9.43 ± 0.12`, with as many digits as the interval justifies, up to
+    `MOST_DIGITS`. If both limits are about equally far, the greater distance is shown for both.
     """
     if low is None or high is None or low == high:
         return number(value, f"{value:.4g}")
     below, above = value - low, high - value
     if value and max(below, above) > MOST_UNSURE * abs(value):
-        # Digits that such an interval leaves would say nothing of the value.
+        # With such an interval, the number of digits would say nothing about the value.
         return f"{number(value, f'{value:.2g}')} ({_rough(low)} to {_rough(high)})"
     places = min(_places(max(below, above)), _places(value) + MOST_DIGITS - 2)
     middle, less, more = (_fixed(one, places) for one in (value, below, above))
@@ -110,7 +110,7 @@ def _rough(value: float) -> str:
 
 
 def _places(number: float) -> int:
-    """How many decimals two digits of a number take; fewer than none: it is rounded."""
+    """The number of decimals that show two digits of a number; negative for large numbers."""
     return 1 - math.floor(math.log10(abs(number))) if number else 0
 
 
@@ -123,7 +123,7 @@ def _fixed(value: float, places: int) -> str:
 
 
 def number(value: float, short: str) -> str:
-    """A number as a reader writes it: thousands apart, no exponents where digits say it."""
+    """A number for readers: thousands separated, no exponents where digits suffice."""
     far = abs(value) >= 1e4
     return (f"{value:,.0f}" if far else short).replace("-", MINUS)
 

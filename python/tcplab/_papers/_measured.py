@@ -1,7 +1,7 @@
-"""What the runs of a study's experiments measured: a row for each run, a column for each quantity.
+"""Measurements of a study's experiments: a row for each run, a column for each quantity.
 
-Such tables are small. They are written beside the runs, and those in the folder of a study are of
-the version that `made.json` names.
+These tables are small. They are written beside the runs. The tables in the folder of a study were
+made by the version that `made.json` names.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from tcplab._statistics.thinning import thin
 from tcplab._store.atomic_write import put
 
 COMMITTED = "measured"
-"""The folder of a study that has what was measured with a version of tcplab."""
+"""The folder of a study with measurements that ship with tcplab."""
 
 LINUX = "linux"
-"""The folder in that of what the Linux backend measured."""
+"""The subfolder for measurements on the backend `linux`."""
 
 MADE = "made.json"
 
 MOST_POINTS = 300
-"""So many points of a curve are kept: a figure is not much wider."""
+"""The number of points kept of a curve, about the width of a figure."""
 
 Tables = Mapping[str, pl.DataFrame]
-"""By the id of an experiment, what was measured."""
+"""The measurements by experiment id."""
 
 Points = Mapping[tuple[str, str], pl.DataFrame]
-"""By the id of an experiment and the name of a series, its points."""
+"""The points by experiment id and name of the series."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """All that was measured of a study."""
+    """All measurements of a study."""
 
     tables: Tables = field(default_factory=dict)
     series: Points = field(default_factory=dict)
     linux: Tables = field(default_factory=dict)
-    """What the kernel measured, with today's stack."""
+    """The kernel's measurements, with today's stack."""
 
 
 def table_of(results: Results, experiment: Experiment) -> pl.DataFrame:
-    """What the runs of an experiment measured.
+    """The measurements of an experiment's runs.
 
     Raises:
-        ConfigError: A quantity is no expression over the table that it names.
+        ConfigError: A quantity is not an expression over its table.
     """
     rows = results.runs.select(*results.swept, "repetition", "run")
     if taken := sorted({*_called(results).values(), "repetition"} & experiment.quantities.keys()):
@@ -70,10 +70,10 @@ def table_of(results: Results, experiment: Experiment) -> pl.DataFrame:
 
 def points_of(results: Results, experiment: Experiment, series: Series) -> pl.DataFrame:
     """The points of a series: of the first repetition of each cell, thinned, or the means over all
-    with their intervals.
+    repetitions with their intervals.
 
     Raises:
-        ConfigError: Its expressions do not fit the table that it names.
+        ConfigError: The expressions of the series do not fit its table.
     """
     line = f"({series.line})" if series.line else "''"
     conditions = [series.where] if series.where else []
@@ -113,12 +113,14 @@ def _query(results: Results, sql: str, about: str) -> pl.DataFrame:
 
 
 def _called(results: Results) -> dict[str, str]:
-    """A parameter keeps its name, although tables of results have a column that is called so."""
+    """The names of swept columns. A parameter keeps its name even where tables of results have a
+    column of that name.
+    """
     return {one: one.removeprefix("sweep.") for one in results.swept}
 
 
 def fingerprint(experiment: Experiment) -> str:
-    """What tells whether an experiment is still the one that was run, and measures the same."""
+    """A hash that changes when the experiment changes, or when it measures other quantities."""
     assert experiment.path is not None
     content = json.dumps(load(experiment.path).to_dict(), sort_keys=True)
     measures = [experiment.quantities[name] for name in sorted(experiment.quantities)]
@@ -127,9 +129,10 @@ def fingerprint(experiment: Experiment) -> str:
 
 
 def write(place: Path, study: Study, experiment: Experiment, results: Results) -> None:
-    """Puts what an experiment measured into a folder, and of what file and version it is.
+    """Writes the measurements of an experiment to a folder, with the file and the version behind
+    them.
 
-    Keys that step with others (`zip`) and that nothing in the study names are left out.
+    Keys that change in step with others (`zip`) and that the study never names are left out.
     """
     place.mkdir(parents=True, exist_ok=True)
     assert experiment.path is not None
@@ -157,8 +160,8 @@ def _put(rows: pl.DataFrame, path: Path) -> None:
 
 
 def _made_of(place: Path) -> dict[str, dict[str, Any]]:
-    """By experiment, the version that made what is in a folder, of which file, and how long it
-    took.
+    """For each experiment with measurements in a folder: the version that made them, the file
+    behind them, and the time they took.
     """
     path = place / MADE
     try:
@@ -169,8 +172,8 @@ def _made_of(place: Path) -> dict[str, dict[str, Any]]:
 
 
 def seconds_for(study: Study, experiment: Experiment, runs: int, *, is_linux: bool) -> float | None:
-    """How long so many runs take together on one processor, by those that the study brings along;
-    nothing if it brings none.
+    """The time that a number of runs takes on one processor, estimated from the measurements that
+    ship with the study; `None` if there are none.
     """
     place = study.folder / COMMITTED
     made = _made_of(place / LINUX if is_linux else place).get(experiment.id, {})
@@ -180,9 +183,9 @@ def seconds_for(study: Study, experiment: Experiment, runs: int, *, is_linux: bo
 
 
 def read(study: Study, place: Path) -> Measured:
-    """What is in a folder of what the study's experiments measure, each as its file is now.
+    """The measurements in a folder, for the experiments of the study whose files are unchanged.
 
-    What was measured with another file, or with other quantities, is left out.
+    Measurements of another file or of other quantities are left out.
     """
     tables, series = {}, {}
     for experiment in _current(study, place):
@@ -214,7 +217,7 @@ def _current(study: Study, place: Path) -> list[Experiment]:
 
 
 def cell_of(rows: pl.DataFrame, cell: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """The rows of a cell; none where one of the values that it lists was not run."""
+    """The rows of a cell; empty if one of the values that it lists was not run."""
     for key, allowed in cell.items():
         rows = rows.filter(pl.col(key).is_in(list(allowed)))
         if rows[key].n_unique() < len(set(allowed)):
@@ -223,12 +226,12 @@ def cell_of(rows: pl.DataFrame, cell: Mapping[str, Sequence[str]]) -> pl.DataFra
 
 
 def values(tables: Tables, side: Side, more: Mapping[str, str]) -> dict[int, float] | None:
-    """By repetition, the mean of a quantity over the cells that are meant; nothing where the
-    experiment was not run, or lacks such a cell.
+    """For each repetition, the mean of a quantity over the selected cells; `None` if the experiment
+    was not run, or lacks such a cell.
 
-    `more` narrows the cells: the variant, and values of lost parameters in place of our choice. A
-    repetition in which a cell has no value is left out: the mean of the others would be of other
-    cells.
+    `more` narrows the cells: the variant, and values of unpublished parameters in place of our
+    choice. A repetition in which a cell has no value is left out: the mean of the rest would
+    describe other cells.
     """
     rows = tables.get(side.experiment)
     if rows is None or side.quantity not in rows.columns:

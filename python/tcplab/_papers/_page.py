@@ -1,4 +1,4 @@
-"""The page of a study: what was asked and found, and what we find with their stack and today's."""
+"""The page of a study: its questions and findings, and our findings with its stack and today's."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ LEFT_OUT = "(Left out here is what rests on experiments that were not run.)"
 
 
 def decided(study: Study, measured: Measured) -> list[Decided]:
-    """All claims of a study."""
+    """The decisions on all claims of a study."""
     return [decide(claim, study, measured.tables, measured.linux) for claim in study.claims]
 
 
 def counts(of: Sequence[Decided]) -> dict[str, int]:
-    """How many claims have which verdict."""
+    """The number of claims for each verdict."""
     found = Counter(one.verdict for one in of)
     return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
 
 def blocks(study: Study, measured: Measured) -> list[Block]:
-    """What the page of a study says."""
+    """The blocks of the page of a study."""
     of = decided(study, measured)
     by_id = {one.claim.id: one for one in of}
 
@@ -152,7 +152,7 @@ def _by_arithmetic(of: Sequence[Decided]) -> str:
 
 
 def claim_words(one: Decided) -> str:
-    """What a claim says, where, and what the authors' own numbers say of it."""
+    """A claim, its place in the paper, and the verdict of the authors' own numbers on it."""
     claim = one.claim
     text = f"{claim.words} ({claim.place})"
     return f"{text} Remark: {claim.paper}" if claim.paper else text
@@ -168,7 +168,7 @@ def _cells(cell: Cell) -> str:
 
 
 def _experiments(study: Study, measured: Measured) -> Rows:
-    """What was run, and how often."""
+    """The experiments that were run, and the number of their repetitions."""
     rows = []
     for one in study.experiments.values():
         table = measured.tables.get(one.id)
@@ -180,7 +180,7 @@ def _experiments(study: Study, measured: Measured) -> Rows:
 
 
 def _on_linux(study: Study, measured: Measured) -> list[Block]:
-    """Which experiments the kernel ran too, or why none of one."""
+    """The experiments that the kernel ran too, and why it did not run the others."""
     items = []
     for one in study.experiments.values():
         if one.linux_reason is not None:
@@ -195,7 +195,7 @@ def _on_linux(study: Study, measured: Measured) -> list[Block]:
 
 
 def _numbers(study: Study, tables: Tables) -> list[Block]:
-    """Each published table in its own form, then the numbers that stand alone."""
+    """Each published table in its own form, then the remaining numbers."""
     page: list[Block] = []
     printed: dict[str, list[Number]] = {}
     for number in study.numbers:
@@ -243,7 +243,7 @@ def _numbers(study: Study, tables: Tables) -> list[Block]:
 
 
 def _sides(number: Number, tables: Tables) -> list[str]:
-    """What is published, and what is measured of it."""
+    """The published number and our measurement."""
     published = _format.number(number.value, f"{number.value:.10g}")
     if number.side is None:
         return [published]
@@ -296,7 +296,7 @@ def overview(studies: Mapping[str, tuple[Study, Sequence[Decided]]]) -> list[Blo
 
 
 def _beside_the_kernel(of: Sequence[Decided]) -> list[Block]:
-    """What the kernel says of the claims whose cells it ran, beside the simulator."""
+    """The verdicts of the kernel on claims whose cells it ran, beside those of the simulator."""
     both = [(one, one.of[ON_LINUX]) for one in of if ON_LINUX in one.of and not one.is_arithmetic]
     if not both:
         return []

@@ -1,8 +1,8 @@
-"""Numbers in the text of a study: they are not typed, but name where they are measured.
+"""Numbers in the text of a study. They are not typed in, but refer to measurements.
 
-`{D1-E4 goodput variant=then cc=vegas}` is a mean with its interval,
-`{D1-E4 goodput variant=then cc=westwood+ / cc=newreno}` by how much one exceeds the other in runs
-with the same seeds, and `{D1-C24}` the verdict on a claim.
+`{D1-E4 goodput variant=then cc=vegas}` is a mean with its interval, `{D1-E4 goodput variant=then
+cc=westwood+ / cc=newreno}` is the difference between two cells in runs with the same seeds, and
+`{D1-C24}` is the verdict on a claim.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NOT_MEASURED = "(not measured)"
 
 
 def filled(text: str, study: Study, measured: Measured, of: Mapping[str, Decided]) -> str:
-    """A text with its numbers in their places.
+    """A text with its references replaced by numbers.
 
     Raises:
-        ConfigError: A place names what the study does not have.
+        ConfigError: A reference names something that the study does not have.
     """
     return PLACE.sub(lambda found: _told(found[1], study, measured, of), text)
 
@@ -59,10 +59,10 @@ def _told(place: str, study: Study, measured: Measured, of: Mapping[str, Decided
 
 
 def sides_in(text: str, study: Study) -> Iterator[Side]:
-    """What the places of a text look at.
+    """The measurements that the references of a text name.
 
     Raises:
-        ConfigError: A place names what the study does not have, or does not end.
+        ConfigError: A reference names something that the study does not have, or is not closed.
     """
     if "{" in (rest := PLACE.sub("", text)):
         end = rest[rest.index("{") :].split("\n", maxsplit=1)[0]
@@ -74,7 +74,7 @@ def sides_in(text: str, study: Study) -> Iterator[Side]:
 
 
 def _sides(place: str, study: Study) -> tuple[Side, Side | None]:
-    """What a place looks at, and what that is compared with."""
+    """The measurement that a reference names, and the one it is compared with."""
     about = f"{study.name}: {{{place}}}"
     before, slash, after = place.partition(" / ")
     try:

@@ -1,4 +1,4 @@
-"""Reads the files of a study: each key has a kind, and keys that nobody asks for are mistakes."""
+"""Reads the files of a study. Each key has a type, and unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcplab._core import ConfigError
 
 
 class Table:
-    """A table of a file. Who reads it takes each key; `finish` refuses those that nobody took."""
+    """A table of a file. The reader takes each key; `finish` refuses keys that nobody took."""
 
     def __init__(self, content: Mapping[str, Any], where: str) -> None:
         self.where = where
@@ -84,11 +84,11 @@ class Table:
             yield name, Table(content, f"{self.where}: {key}.{name}")
 
     def has(self, key: str) -> bool:
-        """Whether a key is there that nobody has taken yet."""
+        """Whether a key exists that has not been taken yet."""
         return key in self._left
 
     def holds(self, key: str, kind: type) -> bool:
-        """Whether a key is there with a value of this kind."""
+        """Whether a key exists with a value of this type."""
         return isinstance(self._left.get(key), kind)
 
     def entries(self, key: str) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""Runs the experiments of a study: all of them or a part, and again where claims are still open."""
+"""Runs the experiments of a study, all or some, and adds repetitions while claims are undecided."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIM, LINUX = "sim", "linux"
 
 @dataclass(frozen=True)
 class Way:
-    """How a study is run."""
+    """The options for running a study."""
 
     out: Path
     """The folder of all studies."""
@@ -33,21 +33,23 @@ class Way:
     backend: str = SIM
     workers: int | None = None
     kernel: str | None = None
-    """Which kernel the backend `linux` uses; without it, the default one."""
+    """The kernel for the backend `linux`, instead of the default one."""
 
     def place(self, study: Study) -> Path:
-        """The folder of what was measured of a study: apart for what must not be mixed."""
+        """The folder for the measurements of a study. Options that must not be mixed have separate
+        folders.
+        """
         name = study.name + ("-quick" if self.is_quick else "")
         others = (self.backend if self.backend != SIM else None, self.kernel)
         return self.out / "-".join([name, *filter(None, others)])
 
 
 def run_study(study: Study, asked: Sequence[str], way: Way) -> None:
-    """Runs the experiments that are asked for, each with `REPEAT` repetitions. Those whose claims
-    cannot be told by these are repeated twice as often, and so on up to what the study allows.
+    """Runs the requested experiments with `REPEAT` repetitions each. Experiments with undecided
+    claims are repeated twice as often, and so on up to the limit of the study.
 
     Raises:
-        ConfigError: A file asks for what cannot be run.
+        ConfigError: A file asks for something that cannot be run.
     """
     left = {id_: REPEAT for id_ in asked if _is_run(study.experiments[id_], way)}
     while left:
@@ -93,7 +95,9 @@ def _long(seconds: float) -> str:
 
 
 def _further(study: Study, ran: Mapping[str, int], way: Way) -> Iterator[tuple[str, int]]:
-    """The experiments that more repetitions may help, and how many they get: twice as many."""
+    """The experiments for which more repetitions may decide a claim, and their new number: twice as
+    many.
+    """
     measured = _measured.read(study, way.place(study))
     wanted: set[str] = set()
     for claim in study.claims:
@@ -113,7 +117,7 @@ def experiments_of(claim: Claim) -> set[str]:
 
 
 def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path, way: Way | None = None) -> Lab:
-    """An experiment with these of its swept values alone, and so many repetitions.
+    """An experiment restricted to some of its swept values, with a number of repetitions.
 
     Raises:
         ConfigError: A key of the cell is not swept, or has none of the values.
@@ -140,8 +144,8 @@ UNUSED = re.compile(r"let\.(\w+): is not used")
 
 
 def _without_unused(plain: dict[str, Any], way: Way | None) -> Lab:
-    """An experiment without the parameters that only variants used which are left out: planning
-    names them. Where they are swept, their values would make no difference.
+    """An experiment without the parameters that only excluded variants used: planning reports
+    these. If swept, their values would make no difference.
     """
     backend, kernel = (SIM, None) if way is None else (way.backend, way.kernel)
     while True:
@@ -163,7 +167,9 @@ def _without_unused(plain: dict[str, Any], way: Way | None) -> Lab:
 
 
 def _zipped(tables: Sequence[dict[str, list[Any]]], key: str, allowed: Sequence[str]) -> set[str]:
-    """Leaves those rows of the tables that have one of the values for a key; which there are."""
+    """Keeps the rows of the zipped tables in which a key has one of the values. Returns the values
+    found.
+    """
     kept: set[str] = set()
     for table in tables:
         if key not in table:

@@ -1,4 +1,4 @@
-"""What the folder of a study says: `study.toml`, `claims.toml`, `published.toml`."""
+"""The contents of a study's folder: `study.toml`, `claims.toml`, `published.toml`."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ FORMS = ("lines", "bars", "points")
 RUNS = ("first", "all")
 
 REPEAT = 30
-"""How often the experiments of studies are repeated, before some are repeated more often."""
+"""The first number of repetitions of a study's experiments."""
 
 Cell = Mapping[str, tuple[str, ...]]
-"""Which runs: by the column of a swept parameter, the values that it may have."""
+"""A selection of runs: for each column of a swept parameter, the allowed values."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a run: an aggregate over rows of one of its tables, in SQL."""
+    """A measurement of a run: an aggregate over rows of one of its tables, in SQL."""
 
     name: str
     words: str
@@ -46,7 +46,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Series:
-    """Points of a run over time, or over something else that is not swept."""
+    """Points of a run over time, or over another variable that is not swept."""
 
     name: str
     words: str
@@ -57,16 +57,17 @@ class Series:
     table: str
     where: str | None
     line: str | None
-    """What tells the curves of one picture apart, in SQL."""
+    """The SQL expression that separates the curves of one picture."""
 
     is_of_all: bool
-    """Whether `y` is an aggregate at each `x`, of all runs; else the points are those of the first
-    repetition."""
+    """Whether `y` is an aggregate over all runs at each `x`; else the points are those of the first
+    repetition.
+    """
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the study, drawn again in the form that its authors chose."""
+    """A figure of the study, redrawn in the form that its authors chose."""
 
     id: str
     title: str
@@ -78,19 +79,19 @@ class Figure:
     x: str | None
     line: str | None
     panels: tuple[str, ...]
-    """The swept keys whose values have panels of their own."""
+    """The swept keys with a panel for each value."""
 
     cell: Cell
     is_log: bool
     is_log_y: bool
     has_zero: bool
     level: tuple[float, str] | None
-    """A value that is drawn as a line, and its words."""
+    """A value that is drawn as a line, and its label."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One of the study's experiments: the file that runs it, or why none does."""
+    """An experiment of the study: the file that runs it, or the reason why there is none."""
 
     id: str
     title: str
@@ -100,39 +101,39 @@ class Experiment:
     quantities: Mapping[str, Quantity]
     series: Mapping[str, Series] = field(default_factory=dict)
     lost: Cell = field(default_factory=dict)
-    """Our choice of what was not published, by the key that is swept over its range."""
+    """Our choice for unpublished parameters, by the key that is swept over the possible range."""
 
     quick: Cell = field(default_factory=dict)
-    """What of the swept values a quick run keeps."""
+    """The swept values that a quick run keeps."""
 
     at_most: int = REPEAT
-    """So many repetitions are made where claims cannot be told by fewer."""
+    """The most repetitions, used if fewer do not decide a claim."""
 
     linux: Cell | None = None
-    """What of the swept values the kernel runs too; nothing if it runs none."""
+    """The swept values that the kernel runs too; `None` if it runs none."""
 
     linux_repeat: int = REPEAT
     linux_reason: str | None = None
     """Why the kernel runs none."""
 
     linux_own: Cell = field(default_factory=dict)
-    """What else a kernel runs that has further congestion controls."""
+    """Further cells for a kernel with additional congestion controls."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """What is looked at: a quantity of an experiment in some of its cells."""
+    """One side of a check: a quantity of an experiment in some of its cells."""
 
     experiment: str
     quantity: str
     cell: Cell
     lost: Cell = field(default_factory=dict)
-    """Our choice of what was not published, where the cell does not say otherwise."""
+    """Our choice for unpublished parameters, unless the cell sets them."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A statement that decides a claim. Its number is of runs, or follows from arithmetic alone."""
+    """A statement that decides a claim, about measurements of runs or about arithmetic alone."""
 
     side: Side | None
     arithmetic: str | None
@@ -146,7 +147,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the study, in our words, and what decides it."""
+    """A claim of the study, in our words, and the checks that decide it."""
 
     id: str
     kind: str
@@ -159,7 +160,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Number:
-    """A published number, and where we measure the same."""
+    """A published number, and the measurement that corresponds to it."""
 
     id: str | None
     what: str
@@ -190,10 +191,10 @@ class Study:
     unknown: tuple[str, ...]
     folder: Path
     ours: str = ""
-    """What we find with their stack."""
+    """Our findings with the study's stack."""
 
     today: str = ""
-    """What happens with today's."""
+    """Our findings with today's stack."""
 
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
@@ -201,7 +202,7 @@ class Study:
     figures: tuple[Figure, ...] = ()
 
     def keys(self) -> set[str]:
-        """The swept keys that anything in the study names."""
+        """The swept keys that the study names anywhere."""
         sides = [number.side for number in self.numbers]
         for claim in self.claims:
             sides += [side for check in claim.checks for side in (check.side, check.other)]
@@ -212,15 +213,15 @@ class Study:
 
 
 def names() -> list[str]:
-    """The studies that are there."""
+    """The names of all studies."""
     return sorted(path.parent.name for path in FOLDER.glob("*/study.toml"))
 
 
 def load(name: str) -> Study:
-    """A study by its name.
+    """The study of this name.
 
     Raises:
-        ConfigError: There is none of this name, or its files say what no study can.
+        ConfigError: No study has this name, or its files are invalid.
     """
     if name not in names():
         raise ConfigError(f"{name!r} is no study; there are {', '.join(names())}")
@@ -478,7 +479,7 @@ def _rows(table: Table, experiments: Mapping[str, Experiment]) -> Iterator[Numbe
         called = ", ".join(values)
         for (column, quantity), value in zip(columns.items(), row[len(key) :], strict=True):
             if not isinstance(value, int | float) or isinstance(value, bool):
-                continue  # A dash: nothing is printed there.
+                continue  # A dash: the table prints no number there.
             side = None
             if experiment is not None and quantity:
                 own = {name: (one,) for name, one in zip(key, values, strict=True)}

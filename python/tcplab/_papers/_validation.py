@@ -1,5 +1,5 @@
-"""Whether a study can be run and decided as its files say, before anything runs: each key and each
-value that it names is one that its experiments sweep over.
+"""Checks the files of a study before anything runs: each key and each value that they name must be
+one that its experiments sweep over.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tcplab._papers._verdicts import STACKS, decide
 VARIANT = "variant"
 
 Swept = Mapping[str, set[str]]
-"""By key, the values that an experiment sweeps over."""
+"""For each key, the values that an experiment sweeps over."""
 
 
 def check(study: Study) -> None:
-    """Looks whether the files of a study fit each other.
+    """Checks that the files of a study are consistent.
 
     Raises:
-        ConfigError: They do not; it says where.
+        ConfigError: The files disagree; the message says where.
     """
     swept = {
         one.id: swept_in(study, one.id)
@@ -49,10 +49,10 @@ def check(study: Study) -> None:
 
 
 def swept_in(study: Study, experiment: str) -> Swept:
-    """What an experiment sweeps over, in all ways that there are.
+    """The values that an experiment sweeps over, by key, for each of its sweeps.
 
     Raises:
-        ConfigError: Its file cannot be read, or has not the stacks that are compared.
+        ConfigError: The file cannot be read, or lacks the stacks that are compared.
     """
     path = study.experiments[experiment].path
     assert path is not None
@@ -72,7 +72,7 @@ def swept_in(study: Study, experiment: str) -> Swept:
 
 
 def _cells(study: Study) -> Iterator[tuple[str, str, Cell]]:
-    """All cells that the study names: where, of which experiment, which."""
+    """All cells that the study names: place, experiment, cell."""
     for experiment in study.experiments.values():
         for name in ("lost", "quick", "linux", "linux_own"):
             yield f"{experiment.id}: {name}", experiment.id, getattr(experiment, name) or {}

@@ -1,11 +1,11 @@
-"""What runs say of a claim.
+"""Decides the claims of a study from runs.
 
-Each check is a statement about means over runs with the same seeds, and each is looked at by an
-interval: the check holds where the whole interval is on its side, and fails where the whole
-interval is on the other. The interval is of 95 % where a claim has one check. With k checks, and l
-looks at the claim while repetitions are added, it is of 1 - 5 %/(k l), so that all of them together
-err in at most 5 % of claims. A claim holds where all of its checks do, and does not where one
-fails: where none is open and each failed one says the opposite, it is reversed.
+Each check is a statement about means over runs with the same seeds, evaluated by an interval: the
+check holds if the whole interval is on its side, and fails if the whole interval is on the other
+side. The level of the interval is 95 % for a claim with one check. With k checks, and l looks at
+the claim while repetitions are added, it is 1 - 5 %/(k l), so that all checks together err in at
+most 5 % of claims. A claim holds if all of its checks hold, and does not hold if one fails. If no
+check is open and each failed one shows the opposite, the claim is reversed.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ STACKS = ("then", "now")
 """The study's own stack, and today's: variants of each experiment."""
 
 ON_LINUX = "now, on Linux"
-"""Today's stack as the kernel itself runs it."""
+"""Today's stack as run by the kernel itself."""
 
 LEVEL = 0.95
 
 MOST_RUNS = 100_000
-"""A number of runs beyond this is no advice."""
+"""A needed number of runs beyond this is not reported."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What the runs of one stack say of one check."""
+    """The verdict of the runs with one stack on one check."""
 
     verdict: str
     estimate: float | None = None
-    """The mean, or by which share of the other side it is above that."""
+    """The mean, or the relative difference from the other side."""
 
     low: float | None = None
     high: float | None = None
     n: int = 0
     needed: int | None = None
-    """About so many runs would tell, if they spread as these do."""
+    """The estimated number of runs that would decide, given the present spread."""
 
     is_share: bool = False
 
 
 @dataclass(frozen=True)
 class Decided:
-    """What is known of a claim."""
+    """The decision on a claim."""
 
     claim: Claim
     verdict: str
@@ -68,10 +68,11 @@ class Decided:
     """The verdict with each stack."""
 
     findings: Mapping[str, tuple[Finding, ...]]
-    """Of each stack, those of its checks."""
+    """For each stack, the findings of its checks."""
 
     depends: tuple[tuple[str, str], ...] = ()
-    """The values of lost parameters with which the verdict is another, each with that."""
+    """The values of unpublished parameters for which the verdict differs, each with that verdict.
+    """
 
     needed: int | None = None
 
@@ -82,21 +83,21 @@ class Decided:
 
     @property
     def is_arithmetic(self) -> bool:
-        """Whether the paper's own numbers decide it alone, and no run."""
+        """Whether the paper's own numbers alone decide the claim, without runs."""
         checks = self.claim.checks
         return bool(checks) and all(one.arithmetic is not None for one in checks)
 
     @property
     def now(self) -> str:
-        """The verdict with today's."""
+        """The verdict with today's stack."""
         return self.of["now"]
 
 
 def decide(claim: Claim, study: Study, tables: Tables, linux: Tables | None = None) -> Decided:
-    """Decides a claim by what was measured, `linux` of it on the kernel.
+    """Decides a claim from measurements; `linux` are those of the kernel.
 
     Raises:
-        ConfigError: A check asks for a column that its experiment has not.
+        ConfigError: A check names a column that its experiment does not have.
     """
     if claim.reason is not None:
         return Decided(claim, UNTESTABLE, dict.fromkeys(STACKS, UNTESTABLE), {})
@@ -129,15 +130,15 @@ def decide(claim: Claim, study: Study, tables: Tables, linux: Tables | None = No
 
 
 def _looks(claim: Claim, study: Study) -> int:
-    """How often the claim may be looked at while repetitions are added: each time twice as many."""
+    """The number of looks at a claim while repetitions are added, which double each time."""
     sides = [side for check in claim.checks for side in (check.side, check.other)]
     most = [study.experiments[side.experiment].at_most for side in sides if side is not None]
     return 1 + math.ceil(math.log2(max([REPEAT, *most]) / REPEAT))
 
 
 def _places(claim: Claim, tables: Tables) -> list[tuple[tuple[str, str], ...]]:
-    """What of the lost parameters the claim is decided with: nothing, which is our choice, then one
-    value of one of them after the other.
+    """The values of unpublished parameters with which the claim is decided: first our choice
+    (empty), then each other value of one parameter at a time.
     """
     sides = [side for check in claim.checks for side in (check.side, check.other)]
     found: dict[tuple[str, str], None] = {}
@@ -146,7 +147,7 @@ def _places(claim: Claim, tables: Tables) -> list[tuple[tuple[str, str], ...]]:
         if side is None or rows is None:
             continue
         for key, choice in side.lost.items():
-            # The kernel runs today's stack alone, to which what was lost may be nothing.
+            # The kernel runs today's stack alone, to which an unpublished parameter may not apply.
             if key in side.cell or key not in rows.columns:
                 continue
             values_there = rows[key].unique(maintain_order=True).to_list()
@@ -196,7 +197,7 @@ def _finding(check: Check, tables: Tables, more: Mapping[str, str], level: float
 
 
 def _of_arithmetic(check: Check) -> Finding:
-    import duckdb  # noqa: PLC0415 (most need it not)
+    import duckdb  # noqa: PLC0415 (most studies need no SQL)
 
     try:
         with duckdb.connect() as database:
@@ -253,7 +254,7 @@ def _of_pairs(check: Check, ours: list[float], theirs: list[float], level: float
         return Finding(OPEN, *numbers, is_share=True)
     low, high = sorted((side * beyond.low, side * beyond.high))
     if low == high == 0:
-        # Equal in each pair, and nothing is above its equal.
+        # Equal in each pair, and nothing exceeds its equal.
         return Finding(FAILS, *numbers, is_share=True)
     if low > 0:
         return Finding(HOLDS, *numbers, is_share=True)
@@ -265,19 +266,21 @@ def _of_pairs(check: Check, ours: list[float], theirs: list[float], level: float
 
 
 def _lowest(ours: list[float], low: float) -> float:
-    """The lower limit of a share: what is never below nothing is not less than 100 % below."""
+    """The lower limit of a share. A side that is never negative cannot be more than 100 % below."""
     return max(low, -1.0) if min(ours) >= 0 else low
 
 
 def _beyond(
     ours: list[float], theirs: list[float], times: float, level: float
 ) -> statistics.Interval:
-    """By how much one side exceeds so many times the other."""
+    """The amount by which one side exceeds a multiple of the other."""
     return statistics.difference(ours, [times * one for one in theirs], level=level)
 
 
 def _needed(found: statistics.Interval, distance: float) -> int | None:
-    """How many runs would move the nearer limit off the line: widths shrink as 1/sqrt(n)."""
+    """The number of runs that would move the nearer limit off the threshold: widths shrink as
+    1/sqrt(n).
+    """
     width = found.half_width
     if width is None or distance == 0:
         return None
@@ -292,7 +295,9 @@ def summary_of(side: Side, tables: Tables, stack: str) -> statistics.Interval | 
 
 
 def share_below(side: Side, tables: Tables, stack: str, value: float) -> float | None:
-    """Where a published number falls among our runs: the share below it, equal ones half."""
+    """The rank of a published number among our runs: the share below it, with equal ones counted
+    half.
+    """
     found = values(tables, side, {"variant": stack})
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Reports: one page with the answer, its charts and its tables, and what it takes to repeat it."""
+"""Reports: one page with the answer, its charts and tables, and the means to repeat it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcplab._results.results import Results, together
 from tcplab._store.atomic_write import put
 
 FORMATS = {"html": ".html", "markdown": ".md", "pdf": ".pdf"}
-"""What reports are written as, each with the ending of its files."""
+"""The formats of reports, each with the ending of its files."""
 
 
 def report(
@@ -23,28 +23,28 @@ def report(
     metrics: Sequence[str] = (),
     margin: float = 0.02,
 ) -> None:
-    """Writes a report: the answer in a sentence, how sure it is and what it costs, then charts,
-    tables and runs, and the experiment with the commands that repeat it.
+    """Writes a report: the answer in a sentence, its certainty and its costs, then charts, tables
+    and runs, and the experiment with the commands that repeat it.
 
-    What the name ends with is what it is written as: `.html` is one page that needs no network,
-    `.md` Markdown, as a pull request takes it, `.pdf` pages to print.
+    The ending of the file name decides the format: `.html` is one page that needs no network, `.md`
+    is Markdown for a pull request, `.pdf` is for printing.
 
-    Every number is one of `Results.summary` or `Results.versus`.
+    Every number comes from `Results.summary` or `Results.versus`.
 
     Args:
-        results: The results; of several, each by a name that tells its runs from the others.
+        results: The results; or several results, each under a name that distinguishes its runs.
         path: The file.
-        versus: The baseline, as for `Results.versus`: by default the first value of the key that
-            tells results, variants or congestion controls apart, or else of the first swept key.
-        by: What a row is about, as in `Results.summary`; by default what makes few rows.
-        metrics: What is compared: columns of the summary, or of `Results.metrics`. The answer is
-            about the first. By default it is about completion times where flows have an end, and
-            else about goodput.
+        versus: The baseline, as for `Results.versus`. By default, the first value of the key that
+            distinguishes results, variants or congestion controls, or else of the first swept key.
+        by: What a row is about, as in `Results.summary`; by default the choice with few rows.
+        metrics: The metrics to compare: columns of the summary, or of `Results.metrics`. The answer
+            is about the first. By default it is about completion times if flows have an end, else
+            about goodput.
         margin: Differences below this share of the baseline do not matter.
 
     Raises:
-        ConfigError: A PDF is asked for, and Typst, which makes it, is not installed.
-        ValueError: There is no such baseline, metric or format.
+        ConfigError: A PDF is asked for, and Typst, which typesets it, is not installed.
+        ValueError: The baseline, a metric or the format does not exist.
         OSError: The file cannot be written.
     """
     path = Path(path)
@@ -64,7 +64,7 @@ def written(
     margin: float = 0.02,
 ) -> bytes:
     """A report in one of the `FORMATS`."""
-    # Charts take their time to load.
+    # Charts take time to load.
     from tcplab._report._content import content  # noqa: PLC0415
 
     if format_ == "pdf":
@@ -87,7 +87,7 @@ def written(
 
 
 def needs_typst() -> None:
-    """Says how to get what makes PDFs, if it is not there."""
+    """Explains how to install Typst, which makes PDFs, if it is missing."""
     try:
         import typst  # noqa: F401, PLC0415
     except ImportError:

@@ -1,4 +1,4 @@
-"""The answer of a report: what is best, by how much, how sure that is, and at what cost."""
+"""The answer of a report: which variant is best, by how much, how certain that is, and its cost."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ from tcplab._results.versus import LESS, percent, rounded
 from tcplab._text.cells import number
 
 MOST_PATHS = 200
-"""Of more variants, nobody reads whether all have one path."""
+"""The number of variants up to which the paths of all are compared."""
 
 MOST_LISTED = 12
-"""So many variants or cases are listed beside the answer; the table has them all."""
+"""The number of variants or cases listed beside the answer; the table has all of them."""
 
 
 KINDS = {"flow": "flow", "class": "class", "cc": "congestion control"}
-"""What a row is about."""
+"""The kinds of rows, in words."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found, and whether it is good."""
+    """A finding, and whether it is good."""
 
     tone: str
-    """`better`, `worse`, `same`, `unknown`, or nothing."""
+    """`better`, `worse`, `same`, `unknown`, or empty."""
     said: Sentence
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a report says first."""
+    """The opening of a report."""
 
     headline: Sentence
     condition: Sentence
-    """What the headline is about, and where it holds."""
+    """The subject of the headline, and where it holds."""
     more: list[Sentence]
-    """What else belongs to it."""
+    """Further sentences of the answer."""
     costs: list[Finding]
-    """What becomes of other metrics, and of other flows."""
+    """The changes in other metrics and of other flows."""
     cost_title: str
     ranking: list[Finding]
     """Each variant, or each case, beside the baseline."""
     ranking_title: str
     leading: tuple[Values, ...]
-    """The variants that the answer is about, for the choice of runs to show."""
+    """The variants that the answer is about, which decide the runs to show."""
 
 
 def answer(asked: Question) -> Answer:
@@ -86,7 +86,7 @@ def _is_good(row: Row) -> bool | None:
 
 
 def _gain(row: Row) -> float:
-    """How much better the mean is, for an order; negative where it is worse."""
+    """How much better the mean is, for sorting; negative if it is worse."""
     value = row["relative"] if row["relative"] is not None else row["difference"]
     return -float(value) if row["metric"] in LESS else float(value)
 
@@ -170,7 +170,7 @@ def _has_one_sign(row: Row) -> bool:
 
 
 def _bound(row: Row) -> str:
-    """The greatest difference that the interval has."""
+    """The limit of the interval that is furthest from zero."""
     is_share = row["relative"] is not None
     kind = "relative" if is_share else "difference"
     ends = [abs(row[f"{kind}{end}"] or 0.0) for end in ("_low", "_high")]
@@ -178,7 +178,7 @@ def _bound(row: Row) -> str:
 
 
 def _between(row: Row) -> str:
-    """`-2.6 % and 8.5 %`."""
+    """The interval in words: `-2.6 % and 8.5 %`."""
     is_share = row["relative"] is not None
     kind = "relative" if is_share else "difference"
     low, high = row[f"{kind}_low"], row[f"{kind}_high"]
@@ -205,7 +205,7 @@ def _would_tell(asked: Question, row: Row) -> str:
 def _tail(asked: Question, rows: list[Row]) -> Sentence:
     """The first cost, for the headline: ` at 38.0 ms [30.1, 45.2] higher queueing delay (p95)`.
 
-    Delay comes first, then what other flows lose, then what is sent in vain.
+    Delay comes first, then the losses of other flows, then wasted transmissions.
     """
     worse = [row for row in rows if _is_good(row) is False]
     own = [
@@ -240,8 +240,8 @@ def _tail(asked: Question, rows: list[Row]) -> Sentence:
 
 
 def _next(asked: Question, best: Values) -> list[Sentence]:
-    """How the best variant compares with the next one: with all others as baselines, which of two
-    is better may not be told although each is better than the baseline.
+    """How the best variant compares with the second best. It may be unknown which of the two is
+    better although each is better than the baseline, so the best is the baseline here.
     """
     chosen = {
         column: value
@@ -276,7 +276,7 @@ def _next(asked: Question, best: Values) -> list[Sentence]:
 
 
 def _change(row: Row) -> str:
-    """`, from 23.9 to 127 ms`; where both look the same, `, 23.9 ms`."""
+    """The change of the mean: `, from 23.9 to 127 ms`, or `, 23.9 ms` if both look the same."""
     words = phrase(row["metric"])
     before, after = words.bare(row["baseline"]), words.amount(row["mean"])
     if after == words.amount(row["baseline"]):
@@ -285,9 +285,9 @@ def _change(row: Row) -> str:
 
 
 def _is_cost(asked: Question, row: Row, rows: list[Row]) -> bool:
-    """Whether a row is about something else than the goal. Of other flows it is the goal, and what
-    the subject has none of, like the delay of datagrams; what both have, like that of their queue,
-    is said once.
+    """Whether a row is a cost: about something other than the goal. For other flows, that is the
+    goal itself, and metrics that the subject lacks, such as the delay of datagrams. Metrics of
+    both, such as the delay of their queue, are reported once.
     """
     if asked.group_of(row) == asked.subject:
         return bool(row["metric"] != asked.goal)
@@ -305,7 +305,7 @@ def _title(metric: str) -> str:
 
 
 def _ranking(asked: Question, by_gain: list[Row]) -> list[Finding]:
-    """All variants, the best mean first, and the baseline among them."""
+    """All variants, best mean first, with the baseline among them."""
     words = phrase(asked.goal)
     found = []
     usual = by_gain[0]["baseline"]
@@ -325,7 +325,7 @@ def _ranking(asked: Question, by_gain: list[Row]) -> list[Finding]:
 
 
 def _tone(row: Row) -> str:
-    """Whether a difference is good, as far as it can be told."""
+    """Whether a difference is good, as far as it is significant."""
     good = _is_good(row)
     if good is None:
         kinds = {"same": "same", "equal": "same", "unknown": "unknown"}
@@ -334,7 +334,7 @@ def _tone(row: Row) -> str:
 
 
 def _costs(asked: Question, rows: list[Row]) -> list[Finding]:
-    """What becomes of other metrics, and of other flows: what is worse comes first."""
+    """The changes in other metrics and of other flows; changes for the worse come first."""
     found = []
     for row in rows:
         is_own = asked.group_of(row) == asked.subject
@@ -400,7 +400,7 @@ def _over_cases(asked: Question, rows: list[Row], ours: str, theirs: str) -> Sen
         told[_seen(asked, row)].append(row)
     good, bad = told["better"], told["worse"]
     once = "In one run of each, " if all(row["pairs"] < 2 for row in rows) else ""
-    # A share is one of the baseline: the variant is what is said to be more or less.
+    # Shares are relative to the baseline, so the variant is the subject of "more" or "less".
     is_better_one = len(good) >= len(bad)
     wins, losses = (good, bad) if is_better_one else (bad, good)
     is_more = is_better_one == (asked.goal not in LESS)
@@ -428,7 +428,7 @@ def _over_cases(asked: Question, rows: list[Row], ours: str, theirs: str) -> Sen
 
 
 def _seen(asked: Question, row: Row) -> str:
-    """The verdict on a case. Of one run each, what the two numbers say."""
+    """The verdict on a case. With one run each, the two numbers decide."""
     if row["pairs"] >= 2:
         return _tone(row) or "same"
     relative = row["relative"] if row["relative"] is not None else row["difference"]
@@ -446,7 +446,7 @@ def _of(number_of: int, cases: int) -> str:
 
 
 def _by(rows: list[Row]) -> list[Piece]:
-    """`, by 0.4 % to 12.2 %`."""
+    """The range of the shares: `, by 0.4 % to 12.2 %`."""
     shares = sorted(abs(row["relative"]) for row in rows if row["relative"] is not None)
     if not shares:
         return []
@@ -456,7 +456,7 @@ def _by(rows: list[Row]) -> list[Piece]:
 
 
 def _most(asked: Question, rows: list[Row]) -> Sentence:
-    """Where the difference is greatest."""
+    """The case with the greatest difference."""
     told = [row for row in rows if _seen(asked, row) in ("better", "worse")]
     row = max(told, key=lambda one: abs(_gain(one)))
     words = phrase(asked.goal)
@@ -468,7 +468,7 @@ def _most(asked: Question, rows: list[Row]) -> Sentence:
 
 
 def _costs_over_cases(asked: Question, rows: list[Row]) -> list[Finding]:
-    """What becomes of other metrics over all cases."""
+    """The changes in other metrics over all cases."""
     kinds: dict[tuple[Values, str], list[Row]] = {}
     for row in rows:
         if row["verdict"] is not None and _is_cost(asked, row, rows):
@@ -507,7 +507,7 @@ def _costs_over_cases(asked: Question, rows: list[Row]) -> list[Finding]:
 
 
 def _of_one(asked: Question) -> Answer:
-    """What flows of a single variant achieved; of several, where nothing can be compared."""
+    """The results of a single variant, or of several that cannot be compared."""
     rows = list(asked.summary.iter_rows(named=True))
     if asked.compared or len(asked.variants()) > 1:
         return _uncompared(asked, rows)
@@ -564,7 +564,7 @@ def _mean(asked: Question, row: Row) -> Sentence:
 
 
 def _within(asked: Question, order: list[Row]) -> Sentence | None:
-    """Of two flows, by how much one has more: paired by run."""
+    """For two flows of a variant, by how much one exceeds the other: paired by run."""
     if len(order) != 2 or asked.by != "flow":
         return None
     goal, words = asked.goal, phrase(asked.goal)
@@ -620,7 +620,7 @@ def _beside(asked: Question, rows: list[Row]) -> list[Finding]:
 
 
 def _uncompared(asked: Question, rows: list[Row]) -> Answer:
-    """Several variants that make no pairs: which has the best mean."""
+    """Several variants without paired runs: reports which has the best mean."""
     own = [
         row for row in rows if asked.group_of(row) == asked.subject and row[asked.goal] is not None
     ]
@@ -667,7 +667,7 @@ def _uncompared(asked: Question, rows: list[Row]) -> Answer:
 
 
 def _condition(asked: Question, row: Row | None) -> Sentence:
-    """What the headline is about, and the path that it holds for."""
+    """The subject of the headline, and the path that it holds for."""
     results = asked.results
     repetitions = results.runs["repetition"].n_unique()
     whose = ""
@@ -689,7 +689,9 @@ def _condition(asked: Question, row: Row | None) -> Sentence:
 
 
 def _path(asked: Question) -> str:
-    """The bottleneck in a few words: of all variants, of both, or else of the first."""
+    """The bottleneck in a few words: that of all variants, of the two compared, or else of the
+    first.
+    """
     variants: dict[tuple[tuple[str, str], ...], _core.Plan] = {}
     for plan in asked.results.plans:
         variants.setdefault(tuple(plan.swept), plan)
@@ -705,7 +707,7 @@ def _path(asked: Question) -> str:
 
 
 def _bottleneck(asked: Question, plan: dict[str, Any]) -> tuple[str, ...]:
-    """What the path of the flows in question is made of."""
+    """The properties of the path of the flows in question."""
     flows = [flow for flow in plan["flows"] if flow["name"] in asked.subject] or plan["flows"]
     rate, _, queue, loss = plan_text.lane(plan["lanes"][flows[0]["bottleneck"]])
     size, _, discipline = queue.rpartition(", ")

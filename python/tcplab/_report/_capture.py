@@ -1,4 +1,4 @@
-"""The page about a capture: what is in it, and what happened to its connections."""
+"""The report of a capture: its contents, and the behaviour of its connections."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tcplab.plot._export import still
 from tcplab.plot._segments import segments
 
 MOST_DRAWN = 8
-"""So many connections have a chart: those with most data."""
+"""The number of connections with a chart: those with the most data."""
 
 MOST_BARS = 40
-"""So many connections have a bar of their time: those that took longest."""
+"""The number of connections with a bar of their time: those that took longest."""
 
 HUES = {
     "handshake": "c5",
@@ -38,7 +38,7 @@ HUES = {
     "window": "c0",
     "application": "line",
 }
-"""The colours of the page for them."""
+"""The colour of each reason for waiting, as a variable of the page."""
 
 CAUSES = {
     "fast": "because ACKs asked for it",
@@ -78,13 +78,13 @@ def html(path: str | PathLike[str], connections: int) -> str:
 
 
 def _sent(column: str) -> pl.Expr:
-    """A column of the side that sent more."""
+    """A column for the side that sent more."""
     is_client = pl.col("sender") == "client"
     return pl.when(is_client).then(pl.col(f"client_{column}")).otherwise(pl.col(f"server_{column}"))
 
 
 def _spec(packets: pl.DataFrame, connection: int) -> dict[str, Any]:
-    """The chart of a connection, which takes the room and the colours of the page."""
+    """The chart of a connection, with the width and the colours of the page."""
     spec = still(segments(packets.filter(pl.col("connection") == connection)))
     for key in ("config", "title"):
         spec.pop(key, None)
@@ -112,7 +112,7 @@ def _value(text: str) -> Piece:
 
 
 def _short(totals: dict[str, Any], flows: pl.DataFrame) -> str:
-    """What a reader wants to know first."""
+    """The summary at the top of the page."""
     said = [f'<h2 class="tone">In short</h2><p class="headline">{spoken(_headline(flows))}</p>']
     rate = totals["rate_mbit_s"]
     if rate is not None:
@@ -146,7 +146,7 @@ def _headline(flows: pl.DataFrame) -> Sentence:
 
 
 def _more(flows: pl.DataFrame) -> Iterator[Sentence]:
-    """What was sent again, and why; which connections did not end well."""
+    """Retransmissions and their causes, and connections that did not end well."""
     columns = ["segments", "retransmitted_segments", "retransmitted_spurious"]
     columns += [f"retransmitted_{cause}" for cause in CAUSES]
     sums = {
@@ -184,7 +184,7 @@ def _digits(value: float) -> str:
 
 
 def _reason(row: dict[str, Any]) -> tuple[str, float] | None:
-    """What most of a sender's time went by, and its share."""
+    """The main reason for which a sender waited, and its share of the time."""
     shares = {key: row[f"time_{key}_percent"] for key in WAITS}
     known = {key: share for key, share in shares.items() if share is not None}
     if not known:
@@ -197,7 +197,7 @@ def _faults(faults: pl.DataFrame) -> str:
     parts = ["<h2>What is wrong with it</h2>"]
     for row in faults.iter_rows(named=True):
         text = f"{printable(row['seen'])}. Not known: {printable(row['unknown'])}."
-        # Headers alone say all that the page has.
+        # A capture of headers alone still has everything that the page shows.
         if row["fault"] == "snap length":
             parts.append(f'<p class="calm">{escape(text[0].upper() + text[1:])}</p>')
         else:
@@ -208,7 +208,7 @@ def _faults(faults: pl.DataFrame) -> str:
 
 
 def _times(flows: pl.DataFrame) -> str:
-    """A bar for each connection, divided by what its sender waited for."""
+    """A bar for each connection, divided by the reasons for which its sender waited."""
     known = flows.filter(pl.col("duration_s") > 0, pl.col("sent_bytes") > 0)
     if known.is_empty():
         return ""

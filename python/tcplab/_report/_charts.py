@@ -19,12 +19,12 @@ Spec = dict[str, Any]
 
 LIGHT = ("#0072B2", "#C44E00", "#00805D", "#A8517F", "#8A6100", "#2B8CBE", "#3A3A3A")
 DARK = ("#5AB4F0", "#FF9550", "#35C79B", "#E79CC7", "#E3B341", "#9AD7F5", "#D9D9D9")
-"""The hues of Okabe and Ito (2008), told apart by colour-blind people too, each with a contrast of
-at least 3:1 to the page.
+"""The hues of Okabe and Ito (2008), which colour-blind people can distinguish, each with a contrast
+of at least 3:1 to the page.
 """
 
 LIGHT_LINKS, DARK_LINKS = ("#6B6B6B", "#8A6100"), ("#A6ABB2", "#E3B341")
-"""Of links: the first is grey, which no flow is."""
+"""The colours of links. The first is grey, which no flow has."""
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
@@ -33,15 +33,15 @@ MOST_BARS = 60
 MOST_PANELS = 12
 
 MOST_TICKS = 8
-"""So many values of an axis are named, each where it is."""
+"""The number of values up to which each has its own tick on an axis."""
 
 UNITS = {"mbit_s": "Mbit/s", "ms": "ms", "bytes": "B", "packets": "packets", "bdp": "BDP"}
-"""What endings of columns of numbers mean."""
+"""The units behind the endings of numeric columns."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture, and what stands above it."""
+    """A chart and its heading."""
 
     title: str
     spec: Spec
@@ -49,18 +49,18 @@ class Panel:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A metric of all variants."""
+    """One metric for all variants."""
 
     metric: str
     title: str
     panels: Sequence[Panel]
     rows: Sequence[Row]
-    """What is drawn: `case`, `variant`, `about`, `value`, `low`, `high`."""
+    """The rows to draw: `case`, `variant`, `about`, `value`, `low`, `high`."""
     note: str
 
 
 def theme(*, is_dark: bool = False) -> Spec:
-    """What all charts look like."""
+    """The Vega-Lite configuration of all charts."""
     ink, quiet, line = (
         ("#ECECEC", "#B4B8BE", "#3C4148") if is_dark else ("#1B1F24", "#555B63", "#DDE0E4")
     )
@@ -96,7 +96,7 @@ def _comparison(asked: Question, metric: str) -> Comparison:
     note = ""
     groups = list(dict.fromkeys(row["about"] for row in rows))
     variants = list(dict.fromkeys(row["variant"] for row in rows))
-    # All panels of a metric have one scale, from zero.
+    # All panels of a metric share a scale that starts at zero.
     ends = [one for row in rows for one in (row["value"], row["high"]) if one is not None]
     greatest = max(ends, default=0.0)
     panels = []
@@ -125,7 +125,7 @@ def _comparison(asked: Question, metric: str) -> Comparison:
 
 @dataclass(frozen=True)
 class Axis:
-    """A swept column of numbers, along which lines are drawn."""
+    """A swept numeric column along which lines are drawn."""
 
     column: str
     title: str
@@ -133,7 +133,7 @@ class Axis:
 
 
 def axis_of(asked: Question) -> Axis | None:
-    """The column of numbers with most values, if there are three or more."""
+    """The numeric column with the most values, if it has at least three."""
     runs = asked.results.runs
     columns = asked.conditions or asked.compared
     best: Axis | None = None
@@ -151,7 +151,7 @@ def axis_of(asked: Question) -> Axis | None:
 
 
 def rows_of(asked: Question, metric: str) -> list[Row]:
-    """What there is to draw: every row of the summary that has the metric."""
+    """The rows to draw: every row of the summary that has the metric."""
     factor = phrase(metric).factor
     axis = axis_of(asked)
     is_axis = axis is not None and axis.column in asked.compared
@@ -185,7 +185,7 @@ def rows_of(asked: Question, metric: str) -> list[Row]:
 
 
 def _variant(asked: Question, row: Row) -> str:
-    """The variant of a row; where nothing is swept, what the row is about."""
+    """The variant of a row; if nothing is swept, the subject of the row."""
     if not asked.compared:
         return called(asked, row)
     return asked.label(asked.variant_of(row))
@@ -267,7 +267,7 @@ def _lines(
     domain = list(variants)
     places = range(len(domain))
     colour: Spec = {"field": "variant", "type": "nominal", "scale": _colours(variants)}
-    # One legend for all that tells lines apart.
+    # Colour, shape and dash share one legend.
     legend = {"title": None} if len(domain) > 1 else None
     colour["legend"] = legend
     shape = {"domain": domain, "range": [SHAPES[n % len(SHAPES)] for n in places]}
@@ -318,7 +318,7 @@ def _from_zero(greatest: float) -> Spec:
 
 
 def scale_of(values: Sequence[float]) -> Spec:
-    """Logarithmic where numbers span more than a factor of 20."""
+    """A logarithmic scale if the numbers span more than a factor of 20."""
     least, greatest = min(values), max(values)
     if least > 0 and greatest / least > 20:
         return {"type": "log"}
@@ -326,12 +326,12 @@ def scale_of(values: Sequence[float]) -> Spec:
 
 
 def inline(spec: Spec, *, width: int) -> Spec:
-    """A chart that needs no page: with a width and the look of print."""
+    """A chart that stands alone: with a width and the configuration for print."""
     return spec | {"width": width, "config": theme()}
 
 
 def data_of(comparison: Comparison) -> pl.DataFrame:
-    """What is drawn, as a table."""
+    """The drawn values as a table."""
     names = {"about": "about", "case": "case", "variant": "variant", "value": comparison.title,
              "low": "from", "high": "to"}  # fmt: skip
     rows = [{shown: row[key] for key, shown in names.items()} for row in comparison.rows]

@@ -1,4 +1,4 @@
-"""Whether an answer can be trusted: what warns, what is missing, and what was checked."""
+"""Assesses whether an answer can be trusted: warnings, missing runs, and checks that were made."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tcplab._store.manifest import Asked
 from tcplab._warnings import warnings_of
 
 MOST_REASONS = 5
-"""So many failed runs are named with their reasons."""
+"""The number of failed runs that are listed with their reasons."""
 
 FEW_PACKETS = 4
-"""A shorter queue drops from the bursts of slow start: the ACK of two segments releases four."""
+"""A shorter queue drops packets of slow-start bursts: the ACK of two segments releases four."""
 
 FEW = 0.01
-"""Of many transfers, the end of a run cuts some short: that share of them is usual."""
+"""The share of many transfers that the end of a run may cut short without a remark."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Remark:
     """Something to know before the answer is used."""
 
     weight: str
-    """`bad`: the answer does not hold as it stands; `care`: it may not be what was meant."""
+    """`bad`: the answer does not hold as it stands; `care`: it may not be the intended answer."""
     title: str
     text: str
     details: tuple[str, ...] = ()
@@ -45,13 +45,13 @@ class Trust:
     weight: str
     verdict: str
     remarks: list[Remark]
-    """What warns: bad ones first."""
+    """The warnings, `bad` ones first."""
     checks: list[Remark]
-    """What speaks for it."""
+    """The checks that support the answer."""
 
 
 def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
-    """All that speaks against an answer, and for it."""
+    """Everything that speaks against the answer, and for it."""
     remarks = [
         *_missing(asked, folders),
         *_unfinished(asked),
@@ -72,7 +72,7 @@ def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
 
 
 def _missing(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
-    """Runs that failed, and runs that were asked for and are not there."""
+    """Runs that failed, and runs that were asked for and are missing."""
     failed = [(run, why) for one in folders for run, why in one.failed.items()]
     there = set(asked.results.runs["run"])
     number = sum(len(one.runs) for one in folders)
@@ -100,7 +100,7 @@ def _missing(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
 
 
 def _unfinished(asked: Question) -> list[Remark]:
-    """Flows that never connected, and what the end of the experiment cut short."""
+    """Flows that never connected, and flows that the end of the experiment cut short."""
     remarks = []
     if said := unconnected(asked.results):
         remarks.append(Remark("bad", "Flows never connected", said))
@@ -128,7 +128,7 @@ def _unfinished(asked: Question) -> list[Remark]:
 
 
 def _queues(asked: Question) -> list[Remark]:
-    """Bottlenecks whose queue has no room for the bursts that every sender makes."""
+    """Bottlenecks whose queue is too short for the bursts of any sender."""
     found: dict[str, str] = {}
     for plan in variants_of(asked.results.plans):
         for number in dict.fromkeys(flow["bottleneck"] for flow in plan["flows"]):
@@ -149,7 +149,9 @@ def _queues(asked: Question) -> list[Remark]:
 
 
 def _without_effect(asked: Question) -> list[Remark]:
-    """What was swept may not have come into play, or be another thing than was meant."""
+    """Remarks that the swept key had no effect: it may not have come into play, or may not be the
+    intended one.
+    """
     if asked.versus is None or set(asked.versus["verdict"].drop_nulls()) != {"equal"}:
         return []
     swept = listed([f"`{name}`" for name in asked.results.swept])
@@ -161,7 +163,7 @@ def _without_effect(asked: Question) -> list[Remark]:
 
 
 def _repetitions(asked: Question) -> list[Remark]:
-    """Too few repetitions, or ones that tell nothing new."""
+    """Too few repetitions, or repetitions without any randomness."""
     repetitions = asked.results.runs["repetition"].n_unique()
     if repetitions == 1:
         text = (
@@ -186,14 +188,14 @@ def _repetitions(asked: Question) -> list[Remark]:
 
 
 def _warned(asked: Question) -> list[Remark]:
-    """What the experiment itself warns of."""
+    """The warnings of the experiment itself."""
     said = warnings_of(asked.results.plans)
     title = "The experiment has a warning" if len(said) == 1 else f"{len(said)} warnings"
     return [Remark("care", title, "It may not be what was meant.", (*said,))] if said else []
 
 
 def _checks(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
-    """What holds."""
+    """The checks that passed."""
     runs = asked.results.runs
     repetitions = runs["repetition"].n_unique()
     checks = []

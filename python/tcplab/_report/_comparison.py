@@ -1,4 +1,6 @@
-"""What a report compares: which of the swept keys tells variants apart, and with which baseline."""
+"""Decides what a report compares: which swept key distinguishes variants, and which is the
+baseline.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,12 @@ from tcplab._results.versus import LESS, MORE, chosen_baseline, stepping
 from tcplab._results.versus import METRICS as OF_SCREEN
 
 FURTHER = "queue_delay_p95_ms"
-"""What a report compares besides the columns of the screen: the delay that a sender causes."""
+"""The metric that a report compares besides the columns of the screen: the delay that a sender
+causes.
+"""
 
 GOALS = ("completion_s", "completion_p50_s")
-"""What the answer is about where flows have an end, else their goodput."""
+"""The metrics that the answer is about by default, if flows have an end; else goodput."""
 
 Row = dict[str, Any]
 Values = tuple[str | None, ...]
@@ -32,16 +36,16 @@ Values = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Question:
-    """What is compared."""
+    """The comparison that a report makes."""
 
     results: Results
     by: str
     metrics: tuple[str, ...]
-    """What is compared, first what the answer is about."""
+    """The metrics that are compared; the first is the one that the answer is about."""
     margin: float
     summary: pl.DataFrame
     compared: list[str]
-    """The columns that tell variants apart; none where nothing is swept."""
+    """The columns that distinguish variants; empty if nothing is swept."""
     conditions: list[str]
     """The other columns with several values."""
     baseline: Mapping[str, str]
@@ -50,15 +54,15 @@ class Question:
     why_not: str
     """Why nothing is compared."""
     groups: list[str]
-    """The columns that name what a row is about, the same in all variants."""
+    """The columns that name the subject of a row, the same in all variants."""
     subject: Values
-    """What the answer is about: the values of these columns."""
+    """The subject of the answer: the values of these columns."""
     others: list[Values]
-    """The other flows, or classes."""
+    """The other flows or classes."""
 
     @property
     def goal(self) -> str:
-        """What the answer is about."""
+        """The metric that the answer is about."""
         return self.metrics[0]
 
     def column(self, name: str) -> str:
@@ -66,17 +70,17 @@ class Question:
         return f"sweep.{name}" if name in VERSUS else name
 
     def variant_of(self, row: Mapping[str, Any], *, is_compared: bool = False) -> Values:
-        """The variant that a row is of."""
+        """The variant of a row."""
         name = self.column if is_compared else str
         return tuple(row[name(one)] for one in self.compared)
 
     def condition_of(self, row: Mapping[str, Any], *, is_compared: bool = False) -> Values:
-        """The values of all else that is swept."""
+        """The values of the swept columns that are not compared."""
         name = self.column if is_compared else str
         return tuple(row[name(one)] for one in self.conditions)
 
     def group_of(self, row: Mapping[str, Any]) -> Values:
-        """What a row is about."""
+        """The subject of a row."""
         return tuple(row[one] for one in self.groups)
 
     def variants(self) -> list[Values]:
@@ -90,7 +94,7 @@ class Question:
         return [tuple(row) for row in rows] if self.conditions else [()]
 
     def base(self) -> Values:
-        """The baseline's variant."""
+        """The variant of the baseline."""
         chosen = pl.all_horizontal(pl.col(key) == value for key, value in self.baseline.items())
         rows = self.summary.filter(chosen).select(self.compared).unique(maintain_order=True).rows()
         return tuple(rows[0])
@@ -117,7 +121,7 @@ class Question:
         return said
 
     def about(self, group: Values) -> str:
-        """What a row is about in words: a flow, a class, a congestion control."""
+        """The subject of a row in words: a flow, a class, a congestion control."""
         row = dict(zip(self.groups, group, strict=True))
         named = row.get(self.by)
         if named and self.by == "class" and row.get("cc"):
@@ -134,11 +138,11 @@ def question(
     margin: float,
     is_judged: bool = True,
 ) -> Question:
-    """Chooses what is not given: what a row is about, the baseline, what is compared. What is not
-    judged has no comparisons of pairs, which take longest.
+    """Chooses whatever is not given: the subject of a row, the baseline, the metrics. Without
+    `is_judged`, pairs are not compared, which takes longest.
 
     Raises:
-        ValueError: What is given is not there.
+        ValueError: A given baseline, subject or metric does not exist.
     """
     usual = rows_are(results)
     tried = [by] if by is not None else list(dict.fromkeys([usual, "flow", "class", "cc"]))
@@ -187,7 +191,7 @@ def _question(
     subject = _subject(results, compared, by, groups, known)
     if there:
         ends = set(summary.drop_nulls(there[0]).select(groups).rows())
-        # A bulk flow has no completion time: the answer is about those that have.
+        # Bulk flows have no completion time: the answer is about flows that have one.
         subject = next((one for one in (subject, *known) if one in ends), subject)
     return Question(
         results=results,
@@ -207,7 +211,7 @@ def _question(
 
 
 def _goal_first(metrics: list[str], by: str) -> list[str]:
-    """What the answer is about by default comes first."""
+    """The metrics with the default goal moved to the front."""
     goals = [*GOALS, "goodput_mbit_s" if by == "flow" else "goodput_all_mbit_s", *metrics]
     first = next((name for name in goals if name in metrics), None)
     return [*([first] if first else []), *(name for name in metrics if name != first)]
@@ -216,8 +220,8 @@ def _goal_first(metrics: list[str], by: str) -> list[str]:
 def _baseline(
     results: Results, varied: Sequence[str], versus: Mapping[str, str] | str | None
 ) -> dict[str, str]:
-    """The columns that tell the baseline, with its values: by default the first value of the key
-    that is most likely what the experiment is about.
+    """The columns that identify the baseline, with its values. By default, the first value of the
+    key that is most likely the subject of the experiment.
     """
     if versus is not None:
         return chosen_baseline(results.runs, results.swept, versus)
@@ -228,8 +232,8 @@ def _baseline(
 
 
 def rank(results: Results, name: str) -> int:
-    """How likely a key is what is compared, rather than a condition: results and variants, then
-    congestion controls, then other words, then numbers.
+    """Ranks keys by how likely each is to be the compared one rather than a condition, the
+    likeliest at 0: results and variants, then congestion controls, other words, numbers.
     """
     if name in ("results", "variant"):
         return 0
@@ -241,7 +245,7 @@ def rank(results: Results, name: str) -> int:
 def _groups(
     summary: pl.DataFrame, by: str, baseline: Mapping[str, str], conditions: Sequence[str]
 ) -> list[str]:
-    """The columns that name what a row is about, as far as the baseline has the same ones."""
+    """The columns that name the subject of a row, as far as the baseline has the same values."""
     if by == "flow":
         return ["flow"]
     if not baseline:
@@ -260,8 +264,8 @@ def _groups(
 def _subject(
     results: Results, compared: Sequence[str], by: str, groups: list[str], known: list[Values]
 ) -> Values:
-    """The flows that the compared key is about; where it is about the network, the first ones that
-    are of TCP, of which there is an RTT.
+    """The flows that the compared key affects. If it affects the network, the first TCP flows,
+    which have an RTT.
     """
     if len(known) == 1 or not known:
         return known[0] if known else ()
@@ -275,7 +279,7 @@ def _subject(
 
 
 def _touched(plan: _core.Plan, compared: Sequence[str]) -> list[str]:
-    """The flows whose entry in the experiment a key is in, by name."""
+    """The names of the flows whose entry in the experiment contains a compared key."""
     read = json.loads(plan.to_json())
     found = []
     for column in compared:
@@ -288,7 +292,7 @@ def _touched(plan: _core.Plan, compared: Sequence[str]) -> list[str]:
 
 
 def is_better(metric: str, verdict: str | None) -> bool | None:
-    """Whether a verdict is about something better; nothing where it is neither better nor worse."""
+    """Whether a verdict means an improvement; `None` if it is neutral."""
     if metric not in MORE | LESS | {"jain_index"} or verdict not in ("higher", "lower"):
         return None
     is_more_better = metric in MORE or metric == "jain_index"
@@ -296,7 +300,7 @@ def is_better(metric: str, verdict: str | None) -> bool | None:
 
 
 def called(asked: Question, row: Row) -> str:
-    """What a row is about, with its congestion control."""
+    """The subject of a row, with its congestion control."""
     named = row.get(asked.by)
     kind = row["cc"] or row["transport"]
     return f"{named} ({kind})" if named and named != kind else str(kind)

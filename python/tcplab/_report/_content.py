@@ -1,4 +1,4 @@
-"""All that a report says, whatever its format. Every number is one of `Results`."""
+"""The content of a report, independent of its format. Every number comes from `Results`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tcplab._results.results import Results
 from tcplab._store.manifest import Asked, asked
 
 UNNAMED = "experiment"
-"""How experiments are called that have no name."""
+"""The name of experiments that have none."""
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """What it takes to get the same numbers again."""
+    """The means to reproduce the numbers."""
 
     commands: Sequence[tuple[str, str]]
-    """What for, and the command."""
+    """Pairs of purpose and command."""
     experiments: Sequence[tuple[str, str]]
-    """The experiments' files: names and texts."""
+    """The names and texts of the experiments' files."""
     facts: Sequence[tuple[str, str]]
     runs: pl.DataFrame
     """A row for each run, with its digest."""
@@ -42,7 +42,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Content:
-    """A report."""
+    """The content of a report."""
 
     title: str
     about: str
@@ -67,10 +67,10 @@ def content(
     metrics: Sequence[str] = (),
     margin: float = 0.02,
 ) -> Content:
-    """What a report of results says.
+    """The content of a report on results.
 
     Raises:
-        ValueError: There is no such baseline or metric.
+        ValueError: The baseline or a metric does not exist.
     """
     on = question(results, versus=versus, by=by, metrics=metrics, margin=margin)
     folders = [found for folder in results.folders if (found := asked(folder)) is not None]
@@ -93,7 +93,7 @@ def content(
 
 
 def _title(results: Results) -> str:
-    """The name of the experiment; of one without, that of the folder with its results."""
+    """The name of the experiment, or of the folder with its results if it has none."""
     names = results.runs["experiment"].unique(maintain_order=True).to_list()
     if names == [UNNAMED]:
         names = [folder.name for folder in results.folders] or names
@@ -101,7 +101,7 @@ def _title(results: Results) -> str:
 
 
 def _about(on: Question) -> str:
-    """How much there is: `36 runs: 3 variants with 12 repetitions each, on sim`."""
+    """The size of the experiment: `36 runs: 3 variants with 12 repetitions each, on sim`."""
     runs = on.results.runs
     number = runs["run"].n_unique()
     variants = runs.select(on.results.swept).unique().height if on.results.swept else 1
@@ -135,7 +135,7 @@ def _table_note(on: Question, shown: Table) -> str:
 
 
 def _definitions(on: Question, shown: Table) -> list[tuple[str, str]]:
-    """What the names in this report mean."""
+    """The definitions of the names in this report."""
     meanings = {column: text for of, column, text in _core.columns() if of == "flows"}
     names = [*on.metrics, *(name for name in shown.names if name is not None)]
     found: list[tuple[str, str]] = []
@@ -165,7 +165,7 @@ def _definitions(on: Question, shown: Table) -> list[tuple[str, str]]:
 
 
 def _repeat(on: Question, folders: Sequence[Asked]) -> Repeat:
-    """The commands, the experiments and what the numbers depend on."""
+    """The commands, the experiments, and everything else that the numbers depend on."""
     results = on.results
     runs = runs_table(on)
     experiments = [
@@ -212,7 +212,7 @@ def _repeat(on: Question, folders: Sequence[Asked]) -> Repeat:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """`1 to 12, 20`."""
+    """Numbers as ranges: `1 to 12, 20`."""
     parts: list[list[int]] = []
     for one in numbers:
         if parts and one == parts[-1][-1] + 1:

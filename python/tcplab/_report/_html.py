@@ -1,4 +1,4 @@
-"""A report as one file of HTML: texts and tables as they are, charts for a browser to draw."""
+"""A report as one HTML file: texts and tables as HTML, charts drawn by the browser."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tcplab._report._table import Table, of_frame
 from tcplab._text.cells import LEFT, Column
 
 MOST_ROWS = 500
-"""So many rows of a table are in the page; the file that it offers for download has all."""
+"""The number of table rows in the page; the downloadable file has all rows."""
 
 MOST_DIGESTS = 100
 
 TONES = {"better": "better", "worse": "worse", "same": "same", "unknown": "unsure", "": ""}
-"""What stands before findings."""
+"""The text before a finding of each tone."""
 
 SIGNS = {"good": "fulfilled: ", "care": "with care: ", "bad": "not fulfilled: "}
-"""What the signs before checks say to those who do not see them."""
+"""The text equivalents of the signs before checks, for screen readers."""
 
 
 def html(content: Content) -> str:
@@ -55,8 +55,8 @@ def html(content: Content) -> str:
 def page(
     title: str, about: str, sections: Sequence[tuple[str, str, str]], data: Mapping[str, Any]
 ) -> str:
-    """A page of these sections, the first of which is the answer: of each, its id, its title and
-    its HTML. `data` is what the script draws and saves.
+    """A page of these sections, each given by its id, title and HTML. The first section is the
+    answer. `data` is what the script draws and saves.
     """
     script = _file("page.js")
     parts = {
@@ -77,7 +77,7 @@ def page(
         for key, _, body in sections
         if body
     )
-    # Each part once: what it holds is not looked at again.
+    # Each part is inserted once, and never searched for further placeholders.
     pieces = _file("page.html").split("{{")
     whole = [pieces[0]]
     for piece in pieces[1:]:
@@ -87,7 +87,7 @@ def page(
 
 
 def sheet() -> str:
-    """How pages look."""
+    """The style sheet of pages."""
     return _file("page.css")
 
 
@@ -96,7 +96,9 @@ def _file(name: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """Nothing is loaded, and no script runs but that of the page and the libraries in it."""
+    """The content security policy: nothing is loaded, and only the script of the page and the
+    libraries within it run.
+    """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = [
         "default-src 'none'", f"script-src 'sha256-{digest}' blob:", "style-src 'unsafe-inline'",
@@ -107,20 +109,20 @@ def _policy(script: str) -> str:
 
 @cache
 def _libraries() -> str:
-    """Vega, Vega-Lite and Vega-Embed, of the version that the charts are of."""
+    """Vega, Vega-Lite and Vega-Embed, in the versions that the charts are written for."""
     number = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     return _packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", number))
 
 
 def _packed(text: str) -> str:
-    """Compressed, in letters that are safe in a page."""
+    """Text compressed and encoded in characters that are safe in a page."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
 def drawn_and_saved(
     charts: Mapping[str, Sequence[Mapping[str, Any]]], files: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the script draws and saves: the charts of each choice, and files by their names."""
+    """The data for the script: the charts of each choice, and downloadable files by name."""
     return {
         "schema": alt.SCHEMA_URL,
         "themes": {"light": theme(), "dark": theme(is_dark=True)},
@@ -134,7 +136,7 @@ def drawn_and_saved(
 
 
 def _data(content: Content) -> dict[str, Any]:
-    """What the script draws and saves of a report of results."""
+    """The data for the script of a report on results."""
     charts = {one.metric: [panel.spec for panel in one.panels] for one in content.comparisons}
     files = {"summary.csv": content.csv, "runs.csv": content.repeat.runs.write_csv()}
     return drawn_and_saved(charts, files) | {
@@ -178,7 +180,7 @@ def _together(text: str) -> str:
 
 
 def marked(text: str) -> str:
-    """Text in which backticks make code."""
+    """Text in which backticks mark code."""
     parts = escape(text).split("`")
     if len(parts) % 2 == 0:
         return escape(text)
@@ -195,7 +197,7 @@ def _findings(findings: Sequence[Finding]) -> str:
 
 
 def answer_part(content: Content) -> str:
-    """The answer, what it costs, and whether it can be trusted."""
+    """The answer, its costs, and whether it can be trusted."""
     said, trust = content.answer, content.trust
     parts = [
         f'<h2 class="tone">The answer</h2><p class="headline">{spoken(said.headline)}</p>',
@@ -226,7 +228,7 @@ def _card(title: str, body: str, kind: str = "") -> str:
 
 
 def warnings_part(content: Content) -> str:
-    """What speaks against it."""
+    """The remarks against the answer."""
     if not content.trust.remarks:
         return '<h2>Warnings</h2><p class="calm">There are none.</p>'
     return "<h2>Warnings</h2>" + "".join(map(remark, content.trust.remarks))
@@ -274,7 +276,7 @@ def _figure(title: str, what: str) -> str:
 
 
 def grid(table: Table, label: str, *, is_sortable: bool = False) -> str:
-    """A table that scrolls by itself where it is too wide or too long."""
+    """A table that scrolls on its own if it is too wide or too long."""
     heads = "".join(
         _head(head.name, head.unit, head.align == LEFT, is_sortable) for head in table.heads
     )
@@ -302,7 +304,7 @@ def grid(table: Table, label: str, *, is_sortable: bool = False) -> str:
 def table_of(
     first: str, heads: Sequence[Column], rows: Sequence[tuple[str, Sequence[str]]], label: str
 ) -> str:
-    """A table of texts. The first of each row, under the head `first`, is HTML."""
+    """A table of texts. The first cell of each row, under the head `first`, is HTML."""
     head = "".join(_head(one.name, one.unit, one.align == LEFT, False) for one in heads)
     lines = []
     for start, texts in rows:
@@ -421,7 +423,9 @@ def _repeat(content: Content) -> str:
 
 
 def preformatted(text: str, label: str, kind: str = "") -> str:
-    """A block that scrolls by itself. What a page does not show is spelled out, line by line."""
+    """A block that scrolls on its own. Characters that a page would not show are escaped, line by
+    line.
+    """
     shown = "\n".join(map(_core.printable, text.expandtabs(4).split("\n")))
     about = f'tabindex="0" role="region" aria-label="{escape(label)}"'
     return f'<pre class="{kind}" {about}>{escape(shown)}</pre>'

@@ -1,4 +1,4 @@
-"""A report as Markdown, for a pull request: the answer, the table, and how to repeat it."""
+"""A report as Markdown, for a pull request: the answer, the table and the commands to repeat it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tcplab._text.cells import LEFT
 MOST_ROWS = 60
 
 MEANING = re.compile(r"[\\`*_{}\[\]<>#|~&!$@]")
-"""Characters that mean something in Markdown, or call somebody."""
+"""Characters with a meaning in Markdown, and "@", which notifies a user."""
 
 ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@\u2060"}
-"""How those are written that an escape does not help: "@name" calls somebody all the same."""
+"""Replacements for characters that a backslash does not disarm: "\\@name" notifies a user."""
 
 SIGNS = {"better": "better", "worse": "worse", "same": "same", "unknown": "unsure", "": ""}
 
 
 def markdown(content: Content) -> str:
-    """The text."""
+    """The report as Markdown."""
     said, trust = content.answer, content.trust
     parts = [
         f"# {_escaped(content.title)}",
@@ -63,12 +63,12 @@ def markdown(content: Content) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Text that Markdown renders literally."""
     return MEANING.sub(lambda found: ENTITIES.get(found[0], f"\\{found[0]}"), text)
 
 
 def _marked(text: str) -> str:
-    """Text whose backticks make code."""
+    """Text whose backticks mark code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return _escaped(text)
@@ -105,7 +105,7 @@ def _table(table: Table) -> str:
 
 
 def _fenced(text: str, kind: str) -> str:
-    """A block of code, between more backticks than it has itself."""
+    """A block of code, fenced with more backticks than the text contains."""
     longest = max((len(found) for found in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{kind}\n{text}\n{fence}"

@@ -1,4 +1,4 @@
-"""The path of a report: drawn, in words, and as the arithmetic of its bandwidth-delay product."""
+"""The path of a report: a drawing, a table, and the arithmetic of its bandwidth-delay product."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tcplab.plot import _network
 MOST_SUMS = 8
 MOST_LINKS = 12
 MOST_PLANS = 200
-"""So many variants are looked at."""
+"""The number of variants that are examined."""
 
 Plan = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Path:
-    """The network of the first variant, and what its bottlenecks hold."""
+    """The network of the first variant, and the bandwidth-delay products of its bottlenecks."""
 
     svg: str
     alone: str
-    """What of the experiment is drawn."""
+    """Which part of the experiment is drawn."""
     links: Table
     sums: Sequence[str]
     note: str
@@ -64,7 +64,7 @@ def variants_of(plans: Sequence[_core.Plan]) -> list[Plan]:
 
 
 def _links(plan: Plan) -> Table:
-    """A row for each direction of each link, of those alike the first."""
+    """A row for each direction of each link. Identical links share a row."""
     heads = [Column(name, LEFT) for name in ("link", "rate", "one-way delay", "queue", "loss")]
     rows, seen = [], set()
     for lane in plan["lanes"]:
@@ -77,7 +77,7 @@ def _links(plan: Plan) -> Table:
 
 
 def _sums(plans: Sequence[Plan]) -> list[str]:
-    """The arithmetic of each bottleneck: once for those that are alike."""
+    """The arithmetic of each bottleneck; identical bottlenecks share a line."""
     found: dict[str, list[str]] = {}
     for plan in plans:
         for flow in plan["flows"]:
@@ -94,7 +94,7 @@ def _sums(plans: Sequence[Plan]) -> list[str]:
 
 
 def _sum(lane: Plan, base_rtt: str) -> str:
-    """`10 Mbit/s x 40 ms = 50,000 B ...`"""
+    """The arithmetic of one bottleneck: `10 Mbit/s x 40 ms = 50,000 B ...`"""
     rate, _, _, _ = plan_text.lane(lane)
     held = lane["queue"]["discipline"].get("rate")
     slowest = min((one for one in (held, lane["rate"]) if one is not None), key=plan_text.bits)

@@ -1,7 +1,7 @@
-"""A report as pages to print, set by Typst: a compiler in one wheel, which needs no browser, breaks
-tables and paragraphs over pages and marks up what it sets for screen readers.
+"""A report as a PDF, typeset by Typst. Typst is a compiler in one wheel: it needs no browser,
+breaks tables and paragraphs across pages, and tags the PDF for screen readers.
 
-Texts go to the template as data, so that none of them can be taken for its language.
+Texts are passed to the template as data, so that none can be taken for Typst markup.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tcplab._report._table import Table
 from tcplab._text.cells import LEFT
 
 WIDTH = 500
-"""Of charts, in pixels; a page has room for as much."""
+"""The width of charts, in pixels, which fits a page."""
 
 MOST_ROWS = 200
 
 
 def pdf(content: Content) -> bytes:
-    """The pages."""
+    """The PDF."""
     files: dict[str, bytes] = {}
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     charts = []
@@ -45,7 +45,7 @@ def pdf(content: Content) -> bytes:
     files["path.pdf"] = vl_convert.svg_to_pdf(content.path.svg)
     files["data.json"] = json.dumps(_data(content, charts), ensure_ascii=False).encode()
     files["page.typ"] = resources.files("tcplab._report").joinpath("page", "page.typ").read_bytes()
-    # Typst reads pictures from a folder, and nothing outside of it.
+    # Typst reads images from one folder, and nothing outside it.
     with tempfile.TemporaryDirectory(prefix="tcplab-report-") as name:
         for file, written in files.items():
             (Path(name) / file).write_bytes(written)

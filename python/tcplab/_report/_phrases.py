@@ -1,4 +1,4 @@
-"""Sentences of a report, and how they speak of metrics."""
+"""Sentences of a report, and the wording of metrics."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Piece:
 
     text: str
     role: str = ""
-    """`value` for a number that matters, `range` for its interval, `name` for what is compared."""
+    """`value` for an important number, `range` for its interval, `name` for a compared thing."""
 
 
 Sentence = tuple[Piece, ...]
 
 
 def sentence(*parts: str | Piece | Iterable[Piece]) -> Sentence:
-    """Parts put together; what only a terminal would show differently is spelled out."""
+    """Joins parts into a sentence. Characters that act on a terminal are escaped."""
     pieces: list[Piece] = []
     for part in parts:
         if isinstance(part, str):
@@ -38,17 +38,17 @@ def sentence(*parts: str | Piece | Iterable[Piece]) -> Sentence:
 
 
 def plain(said: Sentence) -> str:
-    """A sentence as text alone."""
+    """A sentence as plain text."""
     return "".join(piece.text for piece in said)
 
 
 def name(text: str) -> Piece:
-    """What is compared: a variant, a flow."""
+    """The name of a compared thing: a variant, a flow."""
     return Piece(text, "name")
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:
-    """`a, b and c`; of many the first ones."""
+    """A list in words: `a, b and c`. A long list is cut after `most` names."""
     few = list(names)
     if len(few) > most + 1:
         return f"{', '.join(few[:most])} and {len(few) - most} more"
@@ -56,13 +56,13 @@ def listed(names: Iterable[str], most: int = 6) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """`1 run`, `2 runs`."""
+    """A number with its noun: `1 run`, `2 runs`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """How sentences speak of a metric."""
+    """The wording of a metric in sentences."""
 
     noun: str
     unit: str = ""
@@ -134,24 +134,24 @@ TERMS = {
     "lost_share": "Datagrams that were lost, of all that were sent.",
     "unfinished": "Flows with a size that did not complete, and flows that broke.",
 }
-"""The definitions of what summaries add to the columns of tables."""
+"""The definitions of columns that summaries add to those of tables."""
 
 
 def phrase(metric: str) -> Phrase:
-    """How to speak of a metric."""
+    """The wording of a metric."""
     if metric in PHRASES:
         return PHRASES[metric]
     if metric in METRICS:
-        # A unit that is none, like that of a share of 1.
+        # A unit without a name, such as that of a share of 1.
         unit = METRICS[metric].unit
         return Phrase(metric.replace("_", " "), "" if unit in ("ratio", "share") else unit)
     return Phrase(metric.replace("_", " "))
 
 
 def apart(row: Mapping[str, Any], *, is_relative: bool = True, sign: int = 0) -> Sentence:
-    """The difference of a row of comparisons with its interval: `12.3 % [10.1, 14.2]`.
+    """The difference in a row of comparisons, with its interval: `12.3 % [10.1, 14.2]`.
 
-    Both are given the sign, or that which makes the difference positive.
+    Both are multiplied by `sign`, or by the sign that makes the difference positive.
     """
     is_share = is_relative and row["relative"] is not None
     kind = "relative" if is_share else "difference"

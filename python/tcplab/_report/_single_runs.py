@@ -1,4 +1,4 @@
-"""Single runs of a report over time: some of many, with as many points as one can see."""
+"""Selected runs of a report over time, with as many points as can be seen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcplab._results.summary_table import short_names
 from tcplab._statistics.thinning import thin
 
 MOST_RUNS = 24
-"""So many runs can be chosen from: more would make the file too large."""
+"""The number of runs to choose from. More would make the file too large."""
 
 MOST_FLOWS = 6
 MOST_LINKS = 2
@@ -44,12 +44,12 @@ PANELS = (
     Panel("rtt", "Smoothed RTT (ms)", "samples", "srtt_ms"),
     Panel("queue", "Longest queue since the point before (packets)", "links", "queue_max_packets"),
 )
-"""What is shown of a run, as far as it was recorded."""
+"""The quantities shown for a run, if recorded."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line: a flow or a link."""
+    """The line of a flow or a link."""
 
     name: str
     kind: str
@@ -71,14 +71,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Details:
-    """The runs that can be looked at."""
+    """The runs that a reader can choose."""
 
     runs: Sequence[Run]
     note: str
 
 
 def details(asked: Question, leading: Sequence[Values]) -> Details:
-    """The first repetition of each variant, those that the answer is about first."""
+    """The first repetition of each variant, starting with the variants that the answer is about."""
     runs = asked.results.runs.unique("run", maintain_order=True)
     rows = runs.to_dicts()
     rows.sort(
@@ -140,7 +140,7 @@ def _run(asked: Question, row: dict[str, Any], points: int) -> Run:
 
 
 def _columns(points: pl.DataFrame) -> tuple[list[float], list[float]]:
-    """Times and values, each with as many digits as one can see."""
+    """Times and values, rounded to the digits that can be seen."""
     return (
         points["time_s"].round(4).to_list(),
         points["value"].round_sig_figs(DIGITS).to_list(),
@@ -148,7 +148,7 @@ def _columns(points: pl.DataFrame) -> tuple[list[float], list[float]]:
 
 
 def _links(asked: Question, run: str) -> list[str]:
-    """The bottlenecks of the flows, in the order of their use."""
+    """The bottlenecks of the flows, those with the most bytes first."""
     flows = asked.results.scan("flows", run).select("bottleneck", "bytes").collect()
     used = flows.group_by("bottleneck", maintain_order=True).agg(pl.col("bytes").sum())
     busy = used.sort("bytes", descending=True, maintain_order=True)
@@ -156,7 +156,7 @@ def _links(asked: Question, run: str) -> list[str]:
 
 
 def _label(asked: Question, row: dict[str, Any]) -> str:
-    """What tells a run from the others."""
+    """A label that distinguishes a run from the others."""
     results = asked.results
     short = short_names(results.swept)
     said = [

@@ -1,4 +1,4 @@
-"""The table of a report: what each flow of each variant achieved, as the command shows it."""
+"""The table of a report: the results of each flow of each variant, as the command shows them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcplab._text.cells import LEFT, Column
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its text, and what it is sorted by."""
+    """A cell: its text, and its value for sorting."""
 
     text: str
     value: float | None = None
@@ -33,7 +33,7 @@ class Table:
     heads: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     names: Sequence[str | None] = ()
-    """The columns of the summary that the heads are of."""
+    """For each head, its column of the summary."""
 
 
 def table(asked: Question, folders: Sequence[Asked]) -> Table:
@@ -77,7 +77,7 @@ def _number(value: Any) -> float | None:
 
 
 def _counts(swept: Sequence[str], folders: Iterable[Asked]) -> Mapping[tuple[str | None, ...], int]:
-    """How many runs of each variant were asked for."""
+    """The number of runs of each variant that were asked for."""
     found: Counter[tuple[str | None, ...]] = Counter()
     for folder in folders:
         for one in folder.runs:
@@ -88,7 +88,7 @@ def _counts(swept: Sequence[str], folders: Iterable[Asked]) -> Mapping[tuple[str
 
 
 def _best(asked: Question, names: Sequence[str]) -> set[tuple[int, str]]:
-    """The places of the best means among variants that are alike in all else."""
+    """The positions of the best means among variants that agree in everything else."""
     if len(asked.variants()) < 2:
         return set()
     rows = asked.summary.with_row_index("place number").to_dicts()
@@ -111,7 +111,7 @@ def _best(asked: Question, names: Sequence[str]) -> set[tuple[int, str]]:
 
 
 def runs_table(asked: Question) -> pl.DataFrame:
-    """A row for each run: what it is, and the digest of its tables."""
+    """A row for each run: its values, and the digest of its tables."""
     results = asked.results
     digests = pl.Series("digest", [results.digests[run] for run in results.runs["run"]])
     columns = ["run", *results.swept, "repetition", "seed", "backend", "version"]

@@ -1,4 +1,4 @@
-"""The same experiment on several backends, number beside number."""
+"""Compares one experiment on several backends, number by number."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ MEASURES = (
     "delay_p99_ms",
     "ipdv_ms",
 )
-"""What is compared of each flow. The mean window is that of the samples."""
+"""The measures compared for each flow. The mean window is taken over the samples."""
 
 
 class Comparison:
     """The results of one experiment on several backends. The last one is the reference."""
 
     def __init__(self, results: Mapping[str, Results]) -> None:
-        """`results` are those of each backend, by its name."""
+        """`results` are the results on each backend, by its name."""
         self.results = dict(results)
 
     @property
     def backends(self) -> list[str]:
-        """The backends, in the order in which they were named."""
+        """The backends, in the order in which they were given."""
         return list(self.results)
 
     @property
@@ -57,11 +57,11 @@ class Comparison:
         return next(iter(self.results.values())).swept
 
     def differences(self) -> pl.DataFrame:
-        """A row for each measure of each flow of each run, in the order of the experiment.
+        """Returns a row for each measure of each flow of each run, in the order of the experiment.
 
-        Each backend has a column with its number, and each but the last one with the difference
-        from the last: `sim-linux`, as a share of the last one's number. It is nothing where that is
-        zero.
+        Each backend has a column with its number. Each but the last also has a column with its
+        difference from the last, such as `sim-linux`, as a share of the number of the last. The
+        difference is null where that number is zero.
         """
         key = [*self.swept, "repetition", "flow", "measure"]
         reference = self.backends[-1]
@@ -82,7 +82,7 @@ class Comparison:
         return joined.with_columns(shares)
 
     def _numbers(self, backend: str) -> pl.DataFrame:
-        """A row for each measure of each flow; the number's column is named like the backend."""
+        """A row for each measure of each flow. The column of numbers is named after the backend."""
         results = self.results[backend]
         measured = results.runs.select("run", *MEASURED).unique("run")
         windows = (
@@ -103,18 +103,18 @@ class Comparison:
         measured = flows.select(
             "row number", *index, *(pl.col(one).cast(pl.Float64) for one in MEASURES)
         )
-        # One measure of all flows comes before the next one.
+        # The rows of one measure, for all flows, precede those of the next.
         rows = measured.unpivot(
             index=["row number", *index], on=MEASURES, variable_name="measure", value_name=backend
         )
         return rows.sort("row number", maintain_order=True).drop("row number")
 
     def __repr__(self) -> str:
-        """What is compared."""
+        """The names of the backends."""
         return f"Comparison({', '.join(self.backends)})"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """The table and the chart that notebooks show. They need no network."""
+        """The table and the chart that notebooks show. Neither needs a network."""
         from tcplab._results.notebook import of_comparison  # noqa: PLC0415 (charts take a while to load)
 
         return {"text/plain": repr(self), "text/html": of_comparison(self)}
@@ -131,23 +131,23 @@ def compare(
     progress: bool | None = None,
     client: Client | None = None,
 ) -> Comparison:
-    """Runs an experiment on several backends, to compare what comes out.
+    """Runs an experiment on several backends and compares the results.
 
     Args:
         experiment: The experiment, also as a plain dict, or the path of its file.
-        backends: Two or more of them; the last one is the reference.
-        out: A folder for the tables, with one for each backend in it; see `run`.
-        workers: How many runs go on at once.
-        memory: How much memory they may take together; see `run`.
-        kernel: Which kernel the backend `linux` uses.
+        backends: Two or more backends. The last one is the reference.
+        out: A folder for the tables, with a subfolder for each backend; see `run`.
+        workers: The number of concurrent runs.
+        memory: The memory that all concurrent runs may use together; see `run`.
+        kernel: The kernel that the backend `linux` uses.
         progress: Whether progress is shown.
-        client: A client of a Dask cluster that runs it; see `run`.
+        client: A client of a Dask cluster that runs the experiment; see `run`.
 
     Raises:
         ConfigError: One of the backends cannot run the experiment.
-        KernelError: A kernel is needed and cannot be had.
+        KernelError: A kernel is needed and cannot be built.
         RunError: A kernel, or a program in it, failed.
-        InternalError: A run broke a law that no run may break: a mistake in tcplab.
+        InternalError: A run broke an invariant that every run must keep: a bug in tcplab.
         OSError: The folder cannot be written.
     """
     if len(set(backends)) < max(len(backends), 2):

@@ -1,4 +1,4 @@
-"""From flows to one row for each of them, over all repetitions."""
+"""Summarises flows over all repetitions, in one row for each flow or kind of flows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY = {
 }
 
 MEASURED = ["measured_from_s", "measured_to_s"]
-"""The columns of runs that say which part of it results are of."""
+"""The columns of runs that give the measured part of a run."""
 
 OF_DATAGRAMS = [
     "lost_packets",
@@ -31,7 +31,7 @@ OF_DATAGRAMS = [
     "jitter_mean_ms",
     "ipdv_ms",
 ]
-"""What is averaged of UDP."""
+"""The measures of UDP flows that are averaged."""
 
 PERCENTILES = ["completion_p50_s", "completion_p95_s", "completion_p99_s"]
 
@@ -46,16 +46,18 @@ MEASURES = [
     "unfinished",
     *OF_DATAGRAMS,
 ]
-"""What is averaged over repetitions."""
+"""The measures that are averaged over repetitions."""
 
 ENDINGS = ("_ci", "_low", "_high")
-"""Beside each mean: half the width of Student's interval, and the limits of the one to trust."""
+"""The columns beside each mean: half the width of Student's interval, and the limits of the
+interval to rely on.
+"""
 
 OF_FLOWS = [*MEASURES, "transfers", "completed_transfers", "completion_mean_s", *PERCENTILES]
-"""The same of rows about single flows."""
+"""The measures in rows about single flows."""
 
 OF_GROUPS = [*MEASURES, "goodput_all_mbit_s", "jain_index", *PERCENTILES]
-"""The same of rows about several flows."""
+"""The measures in rows about several flows."""
 
 TOGETHER = {
     "retransmitted_segments",
@@ -67,12 +69,12 @@ TOGETHER = {
     "lost_share",
     "reordered_packets",
 }
-"""What flows of a kind have together, rather than on average."""
+"""Measures that several flows have in total, rather than on average."""
 
 COLUMNS = frozenset(OF_FLOWS) | frozenset(OF_GROUPS) | {"flows", "repetitions", "measure"}
-"""The names of columns that are made here and in comparisons, beside those of tables.
+"""The names of columns that summaries and comparisons add to those of tables.
 
-Others, which nobody sees, have a space in their name: no parameter has.
+Temporary columns have a space in their name, which no parameter has.
 """
 
 VERSUS: dict[str, Any] = {
@@ -95,27 +97,27 @@ VERSUS: dict[str, Any] = {
     "said": pl.String,
     "assumes": pl.String,
 }
-"""The columns of comparisons, beside those that say what a row is about."""
+"""The columns of comparisons, besides those that identify the subject of a row."""
 
 RATE, OUTCOME = pl.col("goodput_mbit_s"), pl.col("outcome")
 
 IS_UNFINISHED = pl.col("completion_s").is_null() & ~OUTCOME.is_in(
     ["completed", "running", "not started"]
 )
-"""Whether a flow with a size, or one that broke, did not complete."""
+"""Whether a flow that has a size, or broke, did not complete."""
 
 
 STATISTICS = ("mean", "median")
-"""What may be taken of repetitions."""
+"""The statistics over repetitions."""
 
 
 @dataclass(frozen=True)
 class PerRun:
-    """The measures of each run: what statistics over repetitions are of."""
+    """The measures of each run, the input of statistics over repetitions."""
 
     rows: pl.DataFrame
     kind: list[str]
-    """The columns that tell what a row is about, in every repetition."""
+    """The columns that identify the subject of a row in every repetition."""
     measures: list[str]
 
 
@@ -129,10 +131,10 @@ def summary(
     level: float = 0.95,
     metrics: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Means or medians over repetitions, from flows with what was swept and measured beside them,
-    and their transfers.
+    """Means or medians over repetitions, from flows with swept and measured columns beside them,
+    and from their transfers.
 
-    See `Results.summary`, which says what the columns are.
+    See `Results.summary` for the meaning of the columns.
     """
     if statistic not in STATISTICS:
         raise ValueError(f"statistic: there is no {statistic!r}; there are {', '.join(STATISTICS)}")
@@ -150,13 +152,13 @@ def summary(
         *(name for name in summary.columns if name not in runs.measures),
         *(f"{name}{ending}" for name in runs.measures for ending in ("", *ENDINGS)),
     )
-    # Limits of those that are there alone would leave out the others.
+    # Limits computed from the completed repetitions alone would leave out the others.
     summary = summary.with_columns(
         pl.when(pl.col(name).is_not_null()).then(pl.col(f"{name}{ending}"))
         for name in PERCENTILES
         for ending in ENDINGS
     )
-    # A mean without the repetitions that did not get there would be too short.
+    # A mean without the repetitions that did not complete would be too short.
     return summary.with_columns(
         pl.when(pl.col("unfinished") == 0).then(pl.col(f"completion_s{ending}"))
         for ending in ("", *ENDINGS)
@@ -171,8 +173,8 @@ def per_run(
     by: str,
     metrics: Sequence[str] = (),
 ) -> PerRun:
-    """A row for each flow, or all flows of a kind, of each run. `metrics` are further columns of
-    the flows; of several flows, there is their mean.
+    """A row for each flow, or for all flows of a kind, of each run. `metrics` are further columns
+    of the flows; a row about several flows has their mean.
     """
     if by not in BY:
         raise ValueError(f"by: no rows are made by {by!r}; there are {', '.join(BY)}")
@@ -195,7 +197,7 @@ def per_run(
 
 
 def with_times(flows: pl.DataFrame) -> pl.DataFrame:
-    """The flows, each with the time for which it ran while it was measured."""
+    """The flows, each with the time for which it ran within the measured part."""
     start, end, from_, to = map(pl.col, ["start_s", "end_s", *MEASURED])
     return flows.with_columns(
         pl.max_horizontal(start, from_),
@@ -205,7 +207,7 @@ def with_times(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFrame:
-    """The flows, but each transfer in the place of a flow that has some."""
+    """The flows, with each flow that has transfers replaced by these."""
     has_transfers = pl.col("transfers").fill_null(0) > 0
     if flows.filter(has_transfers).is_empty():
         return flows
@@ -213,9 +215,9 @@ def with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFrame
     parents = flows.filter(has_transfers)
     own = transfers.collect_schema().names()
     start, from_, to = map(pl.col, ["start_s", *MEASURED])
-    # What begins at the end of the run is of its last part.
+    # A transfer that begins at the end of the run belongs to the last part of the run.
     is_measured = (start >= from_) & ((start < to) | (to == pl.col("simulated_s")))
-    # What only a flow has: names, the bottleneck.
+    # Columns that only flows have: names, the bottleneck.
     kept = [name for name in flows.columns if name not in own or name in ("run", "flow")]
     share = pl.col("goodput_mbit_s") * pl.col("of rate")
     rate = _ratio(pl.col("bottleneck_share"), pl.col("goodput_mbit_s")).alias("of rate")
@@ -224,21 +226,21 @@ def with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFrame
         parents.lazy()
         .select(kept)
         .join(of_rate.lazy(), on=["run", "flow"], maintain_order="left")
-        # Kinds of rows in the order in which the experiment has them, not that of their ends.
+        # The kinds of rows keep the order of the experiment, not that of the ends of transfers.
         .join(transfers.sort("transfer"), on=["run", "flow"], maintain_order="left_right")
         .filter(is_measured)
         .with_columns(share.alias("bottleneck_share"))
         .select(flows.columns)
         .collect()
     )
-    # The transfers of a flow stand where it stood: rows of a variant stay together.
+    # The transfers take the place of their flow: rows of a variant stay together.
     rows = pl.concat([flows.filter(~has_transfers), parts])
     return rows.sort("row number", maintain_order=True).drop("row number")
 
 
 def _statistic(name: str, statistic: str) -> pl.Expr:
-    """The mean or median over repetitions; of times of completion, if each has one: else it is too
-    short.
+    """The mean or median over repetitions. A percentile of completion times needs a value in each
+    repetition: else it would be too short.
     """
     values = pl.col(name)
     mean = values.mean() if statistic == "mean" else values.median()
@@ -248,7 +250,7 @@ def _statistic(name: str, statistic: str) -> pl.Expr:
 
 
 def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    """A part of a whole; nothing where there is no whole."""
+    """A part of a whole; null where the whole is zero."""
     return pl.when(whole > 0).then(part / whole)
 
 
@@ -256,8 +258,8 @@ def _grouped(
     flows: pl.DataFrame, kind: list[str], run: list[str], metrics: Sequence[str]
 ) -> pl.DataFrame:
     """A row for all flows of a kind in a run."""
-    # A flow that never connected has nothing of the bottleneck; one that never began, or ran at
-    # another time than what is measured, has no part in it.
+    # A flow that never connected has a share of zero. A flow that never began, or ran outside the
+    # measured part, does not count.
     has_part = (OUTCOME != "not started") & pl.col("is there")
     rate = pl.when(has_part).then(RATE.fill_null(0.0))
     shared = flows.with_columns(rate.alias("rate of all")).with_columns(
@@ -273,7 +275,7 @@ def _grouped(
             "retransmitted_share"
         ),
         pl.col("rtt_min_ms").min(),
-        # Nothing where no flow is of UDP.
+        # Null if no flow is UDP.
         *(
             pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
             for name in ("lost_packets", "reordered_packets")

@@ -15,15 +15,17 @@ from tcplab._results.metrics import METRICS
 from tcplab._results.results import Results
 
 FORMAT = 1
-"""Raised when what a reader relies on changes. Further keys and columns may come at any time."""
+"""The version of the format. It is raised when something that readers rely on changes; keys and
+columns may be added at any time.
+"""
 
 OTHER = re.compile(r"[^\x00-\x7e]+")
-"""Characters that a terminal or a reader may take for others."""
+"""Characters that a terminal or a reader may mistake for others."""
 
 TYPES = {"text": "string", "integer": "integer", "number": "number"}
 
 VALUES = {"type": ["string", "number", "boolean", "null"]}
-"""Columns that experiments name: swept values, as text and as numbers."""
+"""The type of columns named by the experiment: swept values, as text and as numbers."""
 
 
 def document(
@@ -48,14 +50,14 @@ def document(
 
 def rows(frame: pl.DataFrame) -> str:
     """The rows of a table."""
-    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
+    # Polars streams the rows. As Python objects, the rows of a million flows would take gigabytes.
     text = frame.write_json()
-    # In JSON, other characters stand in texts alone.
+    # In JSON, such characters occur only within strings.
     return OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of what `document` writes."""
+    """The JSON Schema of the output of `document`."""
     meanings = {(table, column): meaning for table, column, meaning in _core.columns()}
     tables: dict[str, dict[str, Any]] = {"runs": {}, "flows": {}}
     for table, column, kind, is_optional in _core.column_kinds():
@@ -151,7 +153,7 @@ COMPARED = {
 
 
 def _said(column: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The meaning of a column of flows, for its mean."""
+    """The description of a column of flows, reused for the column of its mean."""
     return {} if column is None else {"description": column["description"]}
 
 

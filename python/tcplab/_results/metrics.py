@@ -1,7 +1,7 @@
-"""Measures beyond those of the table of flows, each of one flow in one run.
+"""Measures beyond those in the table of flows, each of one flow in one run.
 
-Definitions, units and references are in `METRICS`, from which the page docs/reference/metrics.md is
-made.
+`METRICS` has their definitions, units and references; the page docs/reference/metrics.md is
+generated from it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any
 import polars as pl
 
 TOLERANCE = 0.2
-"""How far from the equal share a flow's goodput may be, as a share of it, when it has converged."""
+"""The greatest distance of a converged flow's goodput from the equal share, relative to that share.
+"""
 
 HOLD_S = 5.0
-"""For so long it must stay there."""
+"""The time for which the goodput must stay within that distance."""
 
 ID = ["run", "flow"]
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What metrics are made of. Flows and links have the part of the run that is measured beside
-    them; flows, whether they are there in it.
+    """The tables that metrics are computed from. Flows and links carry the measured part of the run
+    as columns; flows also whether they were present in it.
     """
 
     flows: pl.LazyFrame
@@ -34,20 +35,20 @@ class Tables:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number of a flow in a run."""
+    """A number that describes a flow in a run."""
 
     unit: str
     definition: str
     source: str
-    """Where it is from, and of which tables it is made."""
+    """The reference, and the tables that the metric is computed from."""
     of: Callable[[Tables], pl.LazyFrame]
-    """Makes the columns `run`, `flow` and the metrics of that function."""
+    """Computes the columns `run`, `flow` and the metrics of this function."""
     needs: str = ""
-    """The key of an experiment without which there is nothing."""
+    """The key of an experiment without which the metric is null."""
 
 
 def measured(frames: Tables, names: Sequence[str]) -> pl.DataFrame:
-    """The metrics of these names: a row for each flow of each run."""
+    """The named metrics: a row for each flow of each run."""
     for name in names:
         if name not in METRICS:
             raise ValueError(f"metrics: there is no {name!r}; there are {', '.join(METRICS)}")
@@ -58,7 +59,7 @@ def measured(frames: Tables, names: Sequence[str]) -> pl.DataFrame:
 
 
 def _shares(frames: Tables) -> pl.LazyFrame:
-    """Of flows that share a bottleneck, each with its part in what is measured."""
+    """Flows that share a bottleneck, each with its part in the measured time."""
     rate = pl.col("goodput_mbit_s").fill_null(0.0)
     others = ["run", "bottleneck"]
     return frames.flows.filter(pl.col("is there"), pl.col("outcome") != "not started").select(
@@ -87,7 +88,7 @@ def _slowdown(frames: Tables) -> pl.LazyFrame:
 
 def _stability(frames: Tables) -> pl.LazyFrame:
     rate = pl.col("goodput_mbit_s")
-    # Only intervals in which the flow ran from their beginning to their end.
+    # Only intervals throughout which the flow ran.
     whole = _whole(frames)
     return whole.group_by(ID, maintain_order=True).agg(
         pl.when(rate.mean() > 0).then(rate.std() / rate.mean()).alias("variation")
@@ -95,7 +96,7 @@ def _stability(frames: Tables) -> pl.LazyFrame:
 
 
 def _whole(frames: Tables) -> pl.LazyFrame:
-    """The intervals in which a flow ran from beginning to end."""
+    """The intervals throughout which a flow ran."""
     times = frames.flows.select(
         *ID, "bottleneck", pl.col("start_s").alias("began"), pl.col("end_s").alias("ended")
     )
@@ -109,7 +110,7 @@ def _convergence(frames: Tables) -> pl.LazyFrame:
     equal = pl.col("goodput_mbit_s").mean().over("run", "bottleneck", "start_s")
     is_off = (pl.col("goodput_mbit_s") - equal).abs() > TOLERANCE * equal
     rows = _whole(frames).with_columns(is_off.alias("off")).sort(*ID, "start_s")
-    # Intervals in a row in which it is there belong together.
+    # Consecutive intervals within the tolerance belong together.
     rows = rows.with_columns(pl.col("off").cast(pl.Int64).cum_sum().over(ID).alias("stretch"))
     stretches = (
         rows.filter(~pl.col("off"))
@@ -141,7 +142,7 @@ def _queue(frames: Tables) -> pl.LazyFrame:
     lasted = pl.col("time_s").diff().over(ids).fill_null(pl.col("time_s"))
     sent = pl.col("sent_bytes").diff().over(ids).fill_null(pl.col("sent_bytes"))
     rows = frames.links.with_columns(lasted.alias("lasted_s"), sent.alias("sent")).filter(
-        # A row is of the time before it.
+        # A row describes the time before its timestamp.
         pl.col("time_s") - pl.col("lasted_s") >= pl.col("measured_from_s") - 1e-9,
         pl.col("time_s") <= pl.col("measured_to_s"),
     )
@@ -252,7 +253,7 @@ METRICS = {
         _slowdown,
     ),
 }
-"""By name: the column of `Results.metrics`."""
+"""The metrics by name: the columns of `Results.metrics`."""
 
 
 def completions(
@@ -309,14 +310,14 @@ def completions(
 
 
 def _percentile(name: str, share: int, count: pl.Expr) -> pl.Expr:
-    """The nearest rank among so many, of which those without a value are the longest."""
+    """The nearest rank among this many transfers. Those without a value count as longest."""
     rank = (share * count.cast(pl.Int64) + 99) // 100
     values = pl.col(name).drop_nulls().sort()
     return pl.when(rank > 0).then(values.get((rank - 1).clip(0), null_on_oob=True))
 
 
 def _part(name: str, part: str) -> str:
-    """The name of a column with a part of it: `completion_p50_s`."""
+    """The column name of a statistic of another column: `completion_p50_s`."""
     stem, unit = (name[:-2], "_s") if name.endswith("_s") else (name, "")
     return f"{stem}_{part}{unit}"
 
@@ -334,7 +335,7 @@ def stalls(
     for run, flow, begins in flows.select(*ID, "start_s").iter_rows():
         rows = by_flow.get((run, flow))
         arrived = [] if rows is None else rows.select("start_s", "end_s", "bytes").rows()
-        # With a measuring window, from its beginning.
+        # With a measuring window, playing begins at its start.
         first = max([begins, *(start for start, _, _ in arrived[:1])])
         found.append((run, flow, *_played(arrived, first, rate_mbit_s * 1e6 / 8, start_s)))
     kinds: dict[str, Any] = {"startup_s": pl.Float64, "stalls": pl.Int64, "stalled_s": pl.Float64}
@@ -345,8 +346,8 @@ def stalls(
 def _played(
     arrived: Sequence[tuple[float, float, int]], begins: float, rate: float, start_s: float
 ) -> tuple[float | None, int | None, float | None]:
-    """When playing begins, how often it stops, and for how long: bytes arrive evenly over each
-    interval, and leave at the rate of the content once `start_s` of it are there.
+    """The startup time, the number of stalls and the time stalled. Bytes arrive evenly over each
+    interval, and leave at the rate of the content once `start_s` seconds of it are buffered.
     """
     if not arrived:
         return None, None, None

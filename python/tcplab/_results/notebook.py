@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook: a table and a chart, which need no network."""
+"""The appearance of results in a notebook: a table and a chart, without a network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CELL = "padding: 2px 10px; text-align: {}; border-bottom: 1px solid #8884"
 
 
 def of_results(results: Results) -> str:
-    """The table of the screen, and the chart that suits what was swept."""
+    """The summary table of the screen, and the chart that suits the swept keys."""
     by = rows_are(results)
     summary = results.summary(by=by)
     shown = labelled(summary.head(MOST_ROWS), results)
@@ -36,7 +36,7 @@ def of_results(results: Results) -> str:
 
 
 def of_comparison(comparison: Comparison) -> str:
-    """The number of each measure on each backend, and the windows on all of them."""
+    """The number of each measure on each backend, and the windows on all backends."""
     rows = comparison.differences().filter(
         pl.any_horizontal(pl.col(name).fill_null(0) != 0 for name in comparison.backends)
     )
@@ -82,7 +82,9 @@ def _paragraph(text: str) -> str:
 
 
 def _image(chart: object) -> str:
-    """A chart as an image: it is small, and other charts of the page cannot disturb it."""
+    """A chart as an image: images are small, and other charts on the page cannot interfere with
+    them.
+    """
     content = drawn(chart, ".svg")  # type: ignore[arg-type]
     encoded = base64.b64encode(content).decode()
     return f'<img alt="chart" src="data:image/svg+xml;base64,{encoded}" style="max-width: 100%">'

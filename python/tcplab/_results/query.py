@@ -1,4 +1,4 @@
-"""SQL over the tables of results, by DuckDB: each is a view, read from the files as they are."""
+"""SQL over the tables of results, with DuckDB. Each table is a view over the stored files."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tcplab import _core
 from tcplab._store.run_groups import PLANS, TABLES, Group, InMemory, OnDisk, table_of_plans
 
 CLOSED = (
-    # Sums of numbers depend on their order, and so on how threads share them.
+    # A sum of floats depends on the order of its terms, and so on how threads divide them.
     "set threads = 1",
     "set autoinstall_known_extensions = false",
     "set autoload_known_extensions = false",
     "set enable_external_access = false",
     "set lock_configuration = true",
 )
-"""A query reads these results and nothing else of the machine, and writes nothing."""
+"""Settings under which a query reads these results and nothing else, and writes nothing."""
 
 
 def query(sql: str, runs: pl.DataFrame, groups: Mapping[str, Group]) -> pl.DataFrame:
-    """The rows that a query asks for: `runs` is the table of that name, and the groups of each run
-    have the others.
+    """The rows that a query selects. `runs` is the table of that name; the other tables are in the
+    group of each run.
 
     Raises:
-        ConfigError: It is no query, or asks for what is not there.
+        ConfigError: The text is not a query, or refers to something that does not exist.
     """
-    # Other commands need not wait for it to load.
+    # Other commands need not wait for DuckDB to load.
     import duckdb  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="tcplab-query-") as name:
@@ -54,12 +54,12 @@ def query(sql: str, runs: pl.DataFrame, groups: Mapping[str, Group]) -> pl.DataF
         finally:
             database.close()
         rows = pl.read_parquet((place / "rows.parquet").read_bytes())
-    # What SQL writes as 0.5 is a decimal number there.
+    # The literal 0.5 is a decimal number in DuckDB.
     return rows.cast({pl.Decimal: pl.Float64})
 
 
 class _Own:
-    """The files of a group, in a place whose name needs no quotes, and the runs that count."""
+    """The files of a group, in a folder whose name needs no quoting, and the runs to select."""
 
     def __init__(self, place: Path, group: Group, runs: list[str]) -> None:
         self.place = place
@@ -76,7 +76,7 @@ class _Own:
 
 
 def _by_group(groups: Mapping[str, Group]) -> Iterator[tuple[Group, list[str]]]:
-    """Each group once, with those of its runs that count."""
+    """Each group once, with its selected runs."""
     found: dict[int, tuple[Group, list[str]]] = {}
     for run, group in groups.items():
         found.setdefault(id(group), (group, []))[1].append(run)
@@ -84,7 +84,7 @@ def _by_group(groups: Mapping[str, Group]) -> Iterator[tuple[Group, list[str]]]:
 
 
 def _rows(table: str, groups: list[_Own]) -> str:
-    """What a view of a table selects."""
+    """The body of the view of a table."""
     whole = [f"'{one.place}/{table}.parquet'" for one in groups if one.only is None]
     parts = [f"from read_parquet([{', '.join(whole)}], union_by_name = true)"] if whole else []
     for one in groups:

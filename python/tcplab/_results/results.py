@@ -1,4 +1,4 @@
-"""What came out: the tables of all runs of an experiment."""
+"""Results: the tables of all runs of an experiment."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tcplab._store.store import located
 class Results:
     """The tables of all runs, in the order in which the experiment asks for them.
 
-    Tables of runs that are on disk are read when they are asked for, not before: with many runs,
-    `scan` a table and take what is needed from it, rather than `samples` or `links` as a whole.
+    Tables of runs on disk are read on demand. With many runs, `scan` a table and select from it,
+    rather than read `samples` or `links` as a whole.
 
-    `len(results)` is the number of runs. `results[0]`, `results[2:5]` and `results["..."]`, by the
-    run's id, are results of those runs alone, and `for one in results` goes over them. In a
-    notebook results show their table and a chart.
+    `len(results)` is the number of runs. `results[0]`, `results[2:5]` and `results["..."]` (a run's
+    id) are results of those runs alone, and `for one in results` iterates over the runs. A notebook
+    shows results as a table and a chart.
     """
 
     def __init__(
@@ -36,7 +36,9 @@ class Results:
         *,
         computed: frozenset[str],
     ) -> None:
-        """`tables` are, by run, where its rows are; `computed` are the runs that were not there."""
+        """`tables` gives the group of each run; `computed` are the runs that were not stored
+        before.
+        """
         self.plans: Sequence[_core.Plan] = plans
         self.computed = computed
         self._called = plans.called if isinstance(plans, StoredPlans) else called(plans)
@@ -44,23 +46,23 @@ class Results:
 
     @cached_property
     def swept(self) -> list[str]:
-        """The columns of `runs` that hold swept values, and the variant's name."""
+        """The columns of `runs` that hold swept values, and the column of the variant's name."""
         return list(dict.fromkeys(name for one in self._values for name in one))
 
     @cached_property
     def _values(self) -> list[dict[str, str]]:
-        """What was swept, and the variant, of each run by the name of its column."""
+        """For each run, its swept values and its variant by column name."""
         return [_swept(one.swept) for one in self._called]
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """A row for each run. Swept values stand in columns named by their path or parameter, as
-        they were written, and the variant's name in `variant`.
+        """A row for each run. Swept values are in columns named by their path or parameter, as
+        text; the variant's name is in `variant`.
 
-        Where all values of a column are quantities of one kind, another has them as numbers in one
-        unit, which its name ends with: `_mbit_s` for rates, `_ms` for times, `_bytes`, `_packets`,
-        `_bdp`, `_share` for percentages, `_number` for plain numbers, `_boolean` for true and
-        false. `"10 ms"` of `delay` is 10.0 in `delay_ms`.
+        If all values of a column are quantities of one kind, a second column has them as numbers in
+        one unit. Its name ends with the unit: `_mbit_s` for rates, `_ms` for times, `_bytes`,
+        `_packets`, `_bdp`, `_share` for percentages, `_number` for plain numbers, `_boolean` for
+        true and false. The value `"10 ms"` of `delay` is 10.0 in `delay_ms`.
         """
         own = self._read("runs", None).select(declared("runs"))
         rows = _named(own, self._called, self._values, self.swept)
@@ -82,7 +84,7 @@ class Results:
 
     @property
     def intervals(self) -> pl.DataFrame:
-        """A row for each flow and interval, where the experiment says `every`."""
+        """A row for each flow and interval, if the experiment sets `every`."""
         return self.scan("intervals").collect()
 
     @property
@@ -101,12 +103,12 @@ class Results:
         return self.scan("packets").collect()
 
     def files(self, run: str) -> dict[str, bytes]:
-        """Further files that a run left, by name: captured packets, the output of programs."""
+        """Returns further files of a run, by name: captured packets, the output of programs."""
         self._tables = located(self._tables)
         return self._tables[run].files(run)
 
     def folder(self, run: str) -> Path | None:
-        """The folder with further files of a run, if it is on disk and there are any."""
+        """Returns the folder with further files of a run; `None` if there are none on disk."""
         self._tables = located(self._tables)
         group = self._tables[run]
         folder = group.folder / run if isinstance(group, OnDisk) else None
@@ -114,7 +116,7 @@ class Results:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders in which the results are stored: what `out` of `run` names, as a rule one."""
+        """The folders in which the results are stored: as a rule one, the `out` given to `run`."""
         self._tables = located(self._tables)
         groups = self._tables.values()
         return list(dict.fromkeys(one.folder.parent for one in groups if isinstance(one, OnDisk)))
@@ -126,11 +128,11 @@ class Results:
 
     @property
     def digests(self) -> dict[str, str]:
-        """A hash over all tables of each run, by its id: equal results have equal ones."""
+        """A hash of all tables of each run, by its id. Equal results have equal hashes."""
         return {run: tables.ran[run].digest for run, tables in self._tables.items()}
 
     def scan(self, table: str, run: str | None = None) -> pl.LazyFrame:
-        """A table of all runs, or of one, as a lazy frame: only what is asked of it is read."""
+        """Returns a table of all runs, or of one, as a lazy frame: only the selection is read."""
         if table not in TABLES:
             raise ValueError(f"no table is called {table!r}; there are {', '.join(TABLES)}")
         if table == "runs":
@@ -146,7 +148,9 @@ class Results:
         return rows_of(chosen, table)
 
     def joined(self, table: str) -> pl.DataFrame:
-        """A table with what was swept, the seed and the repetition of the run beside each row."""
+        """Returns a table with the swept values, the seed and the repetition of the run in each
+        row.
+        """
         return self._joined_flows if table == "flows" else self._joined(table)
 
     @cached_property
@@ -158,14 +162,14 @@ class Results:
         return about.lazy().join(self.scan(table), on="run", maintain_order="left_right").collect()
 
     def query(self, sql: str) -> pl.DataFrame:
-        """The rows that a query in SQL asks for, as DuckDB has it: `select cc, avg(goodput_mbit_s)
-        from flows group by cc`.
+        """Returns the rows that an SQL query selects, in the dialect of DuckDB: `select cc,
+        avg(goodput_mbit_s) from flows group by cc`.
 
-        Every table is there by its name, and `plans`; `runs` has the columns that it has here. A
-        query reads nothing else of the machine, and changes nothing.
+        Every table is available by its name, and so is `plans`; `runs` has the columns of
+        `Results.runs`. A query cannot read other files of the machine, and changes nothing.
 
         Raises:
-            ConfigError: It is no query, or asks for what is not there.
+            ConfigError: The text is not a query, or refers to something that does not exist.
         """
         from tcplab._results.query import query  # noqa: PLC0415 (few ask)
 
@@ -180,45 +184,46 @@ class Results:
         level: float = 0.95,
         metrics: Sequence[str] = (),
     ) -> pl.DataFrame:
-        """What each flow of each variant achieved: the mean over repetitions.
+        """Returns the measures of each flow of each variant, averaged over repetitions.
 
-        Beside each mean stand the limits of its confidence interval, `..._low` and `..._high`:
-        those of `lab.statistics.interval`, which hold for skewed and bimodal data too. Nothing
-        where there are fewer than 10 repetitions. `..._ci` is half the width of Student's interval,
-        which holds from 2 repetitions on if they are normally distributed.
+        Each mean has the limits of its confidence interval beside it, `..._low` and `..._high`:
+        those of `lab.statistics.interval`, which hold for skewed and bimodal data too. They are
+        null with fewer than 10 repetitions. `..._ci` is half the width of Student's interval, which
+        holds for normally distributed repetitions, from 2 on.
 
-        A row about several flows has their mean of each measure, but the sum of
+        A row about several flows has the mean of each measure over them, but the sum of
         `retransmitted_segments` and the least `rtt_min_ms`. Further columns of such rows:
 
-        - `goodput_all_mbit_s`: all their bytes over the time in which any of them ran.
-        - `jain_index`: Jain's index of the goodput of all flows that share their bottleneck,
-          whatever their class and congestion control; with several bottlenecks, the least. A flow
-          that never connected counts as 0.
-        - `completion_p50_s`, `completion_p95_s`, `completion_p99_s`: the time in which this share
-          of the flows completed (the nearest rank). Flows that did not complete count as longest:
-          where the rank is one of them, there is nothing.
+        - `goodput_all_mbit_s`: the bytes of all flows over the time in which any of them ran.
+        - `jain_index`: Jain's index of the goodput of all flows that share a bottleneck, whatever
+          their class and congestion control; with several bottlenecks, the least. A flow that never
+          connected counts as 0.
+        - `completion_p50_s`, `completion_p95_s`, `completion_p99_s`: the time within which this
+          share of the flows completed (nearest rank). Flows that did not complete count as longest:
+          the value is null where the rank falls on one of them.
 
-        Where a flow consists of transfers (sessions, arrivals, requests), these take its place in
-        such rows, each under its own class. A row about a single flow has the numbers of the table
-        of flows instead: `transfers`, `completion_mean_s`, `completion_p50_s` and so on.
+        The transfers of a flow (sessions, arrivals, requests) take its place in such rows, each
+        under its own class. A row about a single flow has the numbers of the table of flows
+        instead: `transfers`, `completion_mean_s`, `completion_p50_s` and so on.
 
-        Of UDP there are the measures of the table of flows, like `delay_p99_ms` and `jitter_ms`,
-        and `lost_share`, the share of the datagrams sent that were lost. A row about several flows
-        has the mean of their percentiles of delay, not the percentile of all their datagrams.
+        UDP flows have the measures of the table of flows, such as `delay_p99_ms` and `jitter_ms`,
+        and `lost_share`, the share of the sent datagrams that were lost. A row about several flows
+        has the mean of their delay percentiles, not the percentile of all their datagrams.
 
-        With a measuring window, rows are about that part of the runs, as the table of flows is: a
-        flow that ran at another time has no goodput and no part in `jain_index`, and transfers are
-        those that began in it.
+        With a measuring window, rows describe that part of the runs, as the table of flows does: a
+        flow that ran at another time has no goodput and no part in `jain_index`, and only transfers
+        that began in the window count.
 
-        `unfinished` is the number of flows that did not complete, with a size or because they
-        broke. Where it is not 0, there is no mean `completion_s`: it would be too short.
+        `unfinished` is the number of flows that have a size, or broke, and did not complete. Where
+        it is not 0, the mean `completion_s` is null: it would be too short.
 
         Args:
             by: "flow" for a row per flow, "class" for one per class and congestion control, "cc"
-                for one per congestion control; UDP, which has none, has a row of its own.
-            statistic: "mean", or "median": that of the repetitions, from 5 of them on with limits.
-            level: The probability that an interval holds the truth.
-            metrics: Further columns: those of `metrics`. Of several flows there is their mean.
+                for one per congestion control. UDP has no congestion control and gets a row of its
+                own.
+            statistic: "mean", or "median" over the repetitions, with limits from 5 repetitions on.
+            level: The confidence level of the intervals.
+            metrics: Further columns: names of `metrics`. A row about several flows has their mean.
         """
         return summary(
             self._measured_flows(metrics),
@@ -239,39 +244,43 @@ class Results:
         margin: float = 0.02,
         level: float = 0.95,
     ) -> pl.DataFrame:
-        """What other variants achieved, compared with a baseline in pairs of runs with equal seeds.
+        """Compares variants with a baseline, in pairs of runs with equal seeds.
 
-        A row for each metric of each flow (or class, or congestion control) of each variant but
-        the baseline, where all else that is swept is the same:
+        The table has a row for each metric of each flow (or class, or congestion control) of each
+        variant except the baseline. A variant is compared with the baseline run in which all other
+        swept keys are the same:
 
-        - `baseline`, `mean`: the means over the pairs; `pairs`: how many there are.
+        - `baseline`, `mean`: the means over the pairs; `pairs`: the number of pairs.
         - `difference`, `difference_low`, `difference_high`: the mean difference of the pairs and
           its interval (`lab.statistics.difference`).
-        - `relative`, `relative_low`, `relative_high`: the same as shares of the baseline's mean,
-          whose own spread is no part of them (`lab.statistics.ratio` has it).
-        - `harm`: how much worse the mean is than that of the baseline, as a share of the better one
-          (Ware et al. 2019): with a variant in which the flow is alone as baseline, the harm that
-          the others do. Negative if it is better; nothing where neither more nor less is better.
+        - `relative`, `relative_low`, `relative_high`: the same as shares of the baseline's mean.
+          They leave out the spread of the baseline itself, which `lab.statistics.ratio` includes.
+        - `harm`: how much worse the mean is than the baseline's, as a share of the better one (Ware
+          et al. 2019). With a baseline variant in which the flow is alone, this is the harm done by
+          the other flows. Negative if the flow does better; null for a metric where neither more
+          nor less is better.
         - `effect`: the difference in standard deviations of the differences (Hedges' g).
-        - `p`: how probable so great a difference is if there is none, corrected for the number of
-          rows (Holm). `p_same`: the same for two means so close if they differ by the margin.
-        - `more_runs`: about how many more pairs would tell whether there is a difference of the
-          margin, with 80 % probability.
+        - `p`: the probability of so great a difference if there is none, corrected for the number
+          of rows (Holm). `p_same`: the probability of two means so close if they differ by the
+          margin.
+        - `more_runs`: the estimated number of further pairs that would show with 80 % probability
+          whether there is a difference of the margin.
         - `verdict`: `higher`, `lower`, `same` (within the margin), `equal` (nothing is random) or
           `unknown`.
         - `said`: the verdict in words.
-        - `assumes`: `normal` where fewer than 10 pairs allow no other interval than Student's.
+        - `assumes`: `normal` if Student's interval is the only one that fewer than 10 pairs allow.
 
         Args:
-            baseline: The swept keys that tell the baseline from the others, with its values:
-                `{"flows[0].cc": "cubic"}`. The value alone, if only one column of `runs` has it.
-            metrics: Columns of the summary, or of `metrics`; by default those of the screen.
+            baseline: The swept keys that identify the baseline, with its values: `{"flows[0].cc":
+                "cubic"}`. The value alone is enough if only one column of `runs` has it.
+            metrics: Columns of the summary, or names of `metrics`; by default the columns of the
+                screen.
             by: What a row is about, as in `summary`.
             margin: Differences below this share of the baseline do not matter.
-            level: The probability that an interval holds the truth.
+            level: The confidence level of the intervals.
 
         Raises:
-            ValueError: No run is of such a baseline, or none has a partner.
+            ValueError: No run belongs to such a baseline, or no other run has a partner in it.
         """
         from tcplab._results.versus import versus  # noqa: PLC0415 (SciPy takes a while to load)
 
@@ -286,47 +295,51 @@ class Results:
         )
 
     def metrics(self, *names: str) -> pl.DataFrame:
-        """Further measures of each flow of each run, with what was swept beside them:
-        [their definitions](metrics.md).
+        """Returns further measures of each flow of each run, with the swept values beside them:
+        [definitions](metrics.md).
 
         Args:
-            names: Which ones; by default all. Where the experiment does not write down what one
-                needs, it is nothing.
+            names: The metrics; by default all. A metric is null if the experiment does not record
+                what it needs.
 
         Raises:
-            ValueError: There is no such metric.
+            ValueError: No metric has this name.
         """
         chosen = names or tuple(METRICS)
         columns = ["run", "seed", "repetition", *self.swept, "flow", "class", "transport", "cc"]
         return self._measured_flows(chosen).select(*columns, *chosen)
 
     def completions(self, *edges: int) -> pl.DataFrame:
-        """Completion times of each run by size: a row for each class of sizes that has transfers.
+        """Returns completion times by size: a row for each run and size class that has transfers.
 
-        Transfers are those of flows that consist of them, and other flows with a size; with a
-        measuring window, those that began in it. `slowdown` is the completion time over that of an
-        empty path: half of the flow's least RTT, and the bytes at the rate of its bottleneck.
-        Percentiles are by nearest rank, and those that did not complete count as longest.
+        Transfers are those of flows that consist of them, and flows with a size. With a measuring
+        window, only transfers that began in it count. `slowdown` is the completion time divided by
+        that on an empty path: half of the flow's least RTT, plus the bytes at the rate of its
+        bottleneck. Percentiles are by nearest rank; transfers that did not complete count as
+        longest.
 
         Args:
-            edges: Sizes in bytes at which a class begins: `completions(10_000, 1_000_000)` has
-                three. Those that did not complete count by what arrived of them.
+            edges: The sizes in bytes at which a class begins: `completions(10_000, 1_000_000)` has
+                three classes. The size of a transfer that did not complete is the bytes that
+                arrived.
         """
         flows = with_times(self._measured_flows())
         about = ["seed", "repetition", *self.swept]
         return completions(flows, self.scan("transfers"), edges, about)
 
     def stalls(self, *, rate_mbit_s: float, start_s: float = 2.0) -> pl.DataFrame:
-        """How a player of each flow of each run would have stalled: `startup_s` from the start of
-        the flow until it plays, the number of `stalls`, and `stalled_s`, their time in all.
+        """Returns how a media player fed by each flow of each run would have stalled: `startup_s`,
+        the time from the start of the flow until it plays, the number of `stalls`, and `stalled_s`,
+        their total time.
 
-        The player begins when `start_s` of its content are there, and plays at its rate; when
-        nothing is left it waits until as much is there again. The bytes of each interval (`every`)
-        arrive evenly over it; without intervals there is nothing.
+        The player starts when `start_s` of content is buffered and plays at the rate of the
+        content. When its buffer is empty, it waits until the same amount is buffered again. The
+        bytes of each interval (`every`) are taken to arrive evenly over it; without intervals the
+        columns are null.
 
         Args:
             rate_mbit_s: The rate of the content.
-            start_s: How much is buffered before it plays.
+            start_s: The seconds of content that are buffered before playing.
         """
         flows = self._measured_flows()
         columns = ["run", "seed", "repetition", *self.swept, "flow", "class"]
@@ -334,7 +347,7 @@ class Results:
         return flows.select(columns).join(found, on=["run", "flow"], maintain_order="left")
 
     def _per_run(self, by: str, metrics: Sequence[str] = ()) -> PerRun:
-        """The measures of each run; `metrics` may name columns of the summary, too."""
+        """The measures of each run. `metrics` may also name columns of the summary."""
         further = [name for name in metrics if name in METRICS]
         return per_run(
             self._measured_flows(further),
@@ -345,12 +358,12 @@ class Results:
         )
 
     def _measured_flows(self, metrics: Sequence[str] = ()) -> pl.DataFrame:
-        """The flows with what was swept and measured beside them, and further metrics."""
+        """The flows with swept and measured columns beside them, and further metrics."""
         about = self.runs.select("run", "simulated_s", *MEASURED).unique("run")
         flows = self.joined("flows").join(about, on="run", maintain_order="left")
         if not metrics:
             return flows
-        # Two variants may share a run: each of its flows counts once.
+        # Two variants may share a run; each of its flows is measured once.
         each = with_times(flows).unique(["run", "flow"], maintain_order=True)
         links = self.scan("links").join(about.lazy(), on="run", maintain_order="left")
         tables = Tables(each.lazy(), self.scan("intervals"), links)
@@ -358,11 +371,11 @@ class Results:
         return flows.join(found, on=["run", "flow"], maintain_order="left")
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self._called)
 
     def __getitem__(self, key: int | slice | str) -> Results:
-        """Some of the runs, as results of their own: by place, as a slice, or by id."""
+        """The selected runs as results of their own: by position, by slice, or by id."""
         places = self._places(key)
         own = [self._called[place] for place in places]
         plans = StoredPlans(own, lambda: {plan.id: plan for plan in self.plans})
@@ -389,15 +402,15 @@ class Results:
         return [every[key]]
 
     def __iter__(self) -> Iterator[Results]:
-        """Each run, as results of its own, in the order of the experiment."""
+        """Iterates over the runs, each as results of its own, in the order of the experiment."""
         return (self[place] for place in range(len(self)))
 
     def __contains__(self, run: object) -> bool:
-        """Whether a run of this id is one of them."""
+        """Whether a run with this id is included."""
         return any(one.run == run for one in self._called)
 
     def __repr__(self) -> str:
-        """How much there is of which experiment, and what was swept."""
+        """The number of runs, the experiment, and the swept keys."""
         number = len(self)
         names = list(dict.fromkeys(one.experiment for one in self._called))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -408,15 +421,15 @@ class Results:
         return f"Results({'; '.join(filter(None, about))})"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """The table and the chart that notebooks show. They need no network."""
+        """The table and the chart that notebooks show. Neither needs a network."""
         from tcplab._results.notebook import of_results  # noqa: PLC0415 (charts take a while to load)
 
         return {"text/plain": repr(self), "text/html": of_results(self)}
 
 
 def together(results: Mapping[str, Results]) -> Results:
-    """The runs of several results. Where each is from counts as a swept value, `results`: the name
-    that its results have here.
+    """Combines the runs of several results. The origin of a run counts as a swept value, `results`:
+    the name given to its results here.
     """
     if not results:
         raise ValueError("results: there are none")
@@ -437,12 +450,12 @@ def together(results: Mapping[str, Results]) -> Results:
 
 @cache
 def _declared() -> frozenset[str]:
-    """The columns of tables and of what is made of them."""
+    """The names of all columns that tables have, and of columns derived from them."""
     return frozenset({column for _, column, _ in _core.columns()} | COLUMNS | {*_core.backends()})
 
 
 def _swept(swept: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """What was swept and the variant, by the name of its column."""
+    """The swept values and the variant of a run, by column name."""
     named = ((f"sweep.{name}" if name in _declared() else name, text) for name, text in swept)
     return dict(named)
 
@@ -453,9 +466,9 @@ def _named(
     swept: Sequence[Mapping[str, str]],
     names: Sequence[str],
 ) -> pl.DataFrame:
-    """The rows of runs as this experiment calls them.
+    """The rows of runs with the names that this experiment gives them.
 
-    Runs may have been computed for another experiment: the id is about results, not names.
+    Runs may have been computed for another experiment: an id identifies a result, not a name.
     """
     called = pl.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""What of a summary is shown, on the screen and in reports: its rows, its columns, its cells."""
+"""Selects the rows, columns and cells of a summary for the screen and for reports."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tcplab._results.results import Results
 from tcplab._text.cells import LEFT, Column, decimals, number
 
 FEW_ROWS = 30
-"""Where single flows would make more, a row is about all flows of a class."""
+"""Above this number of rows of single flows, a row is about all flows of a class."""
 
 MOST_ROWS = 60
-"""So many rows fit on a screen."""
+"""The number of rows that fit on a screen."""
 
 ROUNDING = 1e-9
 
@@ -27,7 +27,7 @@ MOST_NAMES = 8
 """So many flows that never connected are named."""
 
 KEYS = {"flow": ["flow", "cc"], "class": ["class", "cc"], "cc": ["cc"]}
-"""The columns that say what a row is about."""
+"""The columns that identify the subject of a row."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,19 @@ class Measure:
     with_interval: bool = False
     digits: int = 3
     rank: int = 0
-    """Where there is no room, columns are left out from the greatest rank on; 0 always stays."""
+    """The order in which columns are dropped where there is no room: the greatest rank first. A
+    column of rank 0 always stays.
+    """
 
 
 def rows_are(results: Results) -> str:
-    """Single flows if they are few or nothing else makes fewer rows; else classes or algorithms.
+    """The subject of a row: single flows if they are few or if nothing else makes fewer rows, else
+    classes or congestion controls.
 
-    Of a page, its parts are not what is waited for.
+    The parts of a page are no subject: a user waits for the page.
     """
     flows = results.joined("flows")
-    # A flow with transfers is one row, or one for each class of these.
+    # A flow with transfers is one row, or one for each class of its transfers.
     has_parts = flows["transfers"].sum() > 0
     if has_parts:
         about = flows.select("run", "flow", "cc", *results.swept).lazy()
@@ -72,7 +75,7 @@ def rows_are(results: Results) -> str:
 
 
 def _are_pages(results: Results) -> bool:
-    """Whether all flows with transfers load a page each."""
+    """Whether all flows with transfers load one page each."""
     kinds = {flow["traffic"]["kind"] for flow in json.loads(results.plans[0].to_json())["flows"]}
     return kinds & {"web", "requests", "arrivals"} == {"web"}
 
@@ -147,7 +150,7 @@ def layout(
 
 
 def value(row: dict[str, Any], measure: Measure) -> str:
-    """The cell of a measure, with its interval where it has one."""
+    """The cell of a measure, with its interval if it has one."""
     mean = row[measure.name]
     if mean is None:
         return "-"
@@ -167,7 +170,7 @@ def value(row: dict[str, Any], measure: Measure) -> str:
 
 
 def labelled(rows: pl.DataFrame, results: Results) -> pl.DataFrame:
-    """Rows with short names for swept values."""
+    """Rows with short labels for swept values."""
     return rows.with_columns(
         pl.col(path).replace(labels(results.runs[path].to_list())) for path in results.swept
     )
@@ -179,21 +182,21 @@ def named(column: Column) -> str:
 
 
 def short_names(paths: list[str]) -> dict[str, str]:
-    """The last part of each path, where that is enough to tell it from all other columns."""
+    """The last part of each path, where no other column has it; else the whole path."""
     taken = ["flow", "class", "cc"] + [path.rsplit(".", 1)[-1] for path in paths]
     short = {path: path.rsplit(".", 1)[-1] for path in paths}
     return {path: end if taken.count(end) == 1 else path for path, end in short.items()}
 
 
 def are_equal(summary: pl.DataFrame) -> bool:
-    """Whether all repetitions have equal measures: nothing in them is random."""
+    """Whether all repetitions have equal measures, because nothing in the experiment is random."""
     widths = summary.select(pl.col("^.*_ci$").cast(pl.Float64)).unpivot()["value"].drop_nulls()
-    # Means of equal numbers differ from them by rounding.
+    # The mean of equal numbers may differ from them by rounding.
     return len(widths) > 0 and bool((widths < ROUNDING).all())
 
 
 def unconnected(results: Results) -> str:
-    """The flows that have no goodput because they never connected, by name."""
+    """The names of the flows that have no goodput because they never connected."""
     measured = results.runs.select("run", *MEASURED).unique("run")
     start, end, from_, to = map(pl.col, ["start_s", "end_s", *MEASURED])
     found = (
@@ -208,7 +211,7 @@ def unconnected(results: Results) -> str:
     if found.is_empty():
         return ""
     names = found["flow"].unique(maintain_order=True).to_list()
-    # One more is named rather than said to be there.
+    # A single remaining name is shown rather than counted.
     shown = names if len(names) <= MOST_NAMES + 1 else names[:MOST_NAMES]
     said = ", ".join(map(printable, shown))
     said += f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""

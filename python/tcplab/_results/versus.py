@@ -1,4 +1,4 @@
-"""Variants beside a baseline: differences of paired runs, and whether they can be told."""
+"""Compares variants with a baseline: paired differences, and whether they are significant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METRICS = {
         "delay_p99_ms",
     ),
 }  # fmt: skip
-"""What is compared where nothing else is asked for: the columns of the screen."""
+"""The metrics compared by default: the columns of the screen."""
 
 MORE = {"goodput_mbit_s", "goodput_all_mbit_s", "bottleneck_share", "power", "equal_shares"}
 LESS = {
@@ -32,7 +32,7 @@ LESS = {
     *("delay_mean_ms", "delay_p50_ms", "delay_p95_ms", "delay_p99_ms", "jitter_ms", "slowdown"),
     *("queue_delay_mean_ms", "queue_delay_p50_ms", "queue_delay_p95_ms", "queue_delay_p99_ms"),
 }
-"""Of which more is better, and less."""
+"""Metrics of which more is better, and those of which less is."""
 
 PAIR = ["seed", "repetition"]
 
@@ -64,7 +64,8 @@ def versus(
     theirs, ours = rows.filter("is baseline"), rows.filter(~pl.col("is baseline"))
     if ours.is_empty():
         raise ValueError("baseline: there is no other variant")
-    # What a row is about has the same name in both: the congestion control may be what differs.
+    # Columns that identify the same subject on both sides. The congestion control may be the
+    # difference.
     names = [
         name
         for name in BY[by]
@@ -85,7 +86,7 @@ def versus(
     )
     if joined.is_empty():
         raise ValueError("baseline: no run of another variant has its seed, and all else the same")
-    # A parameter may be called like a column of comparisons.
+    # A parameter may have the name of a column of comparisons.
     joined = joined.rename({name: f"sweep.{name}" for name in swept if name in VERSUS})
     swept = [f"sweep.{name}" if name in VERSUS else name for name in swept]
     kind = list(dict.fromkeys([*swept, *BY[by]]))
@@ -116,7 +117,7 @@ def _listed(names: Sequence[str]) -> str:
 def chosen_baseline(
     rows: pl.DataFrame, swept: Sequence[str], baseline: Mapping[str, str] | str
 ) -> dict[str, str]:
-    """The columns that tell the baseline, with its values."""
+    """The columns that identify the baseline, with its values."""
     if not swept:
         raise ValueError("baseline: nothing is swept, and there are no variants")
     if isinstance(baseline, str):
@@ -127,7 +128,7 @@ def chosen_baseline(
         return {having[0]: baseline}
     chosen = {}
     for given, value in baseline.items():
-        # The last part of a path is enough where no other has it.
+        # The last part of a path is enough if no other path has it.
         ends = [name for name in swept if name.rsplit(".", 1)[-1] == given]
         if given not in swept and len(ends) != 1:
             raise ValueError(f"baseline: {given!r} is not swept; there are {_listed(swept)}")
@@ -142,7 +143,7 @@ def chosen_baseline(
 
 
 def stepping(rows: pl.DataFrame, swept: Sequence[str], chosen: list[str]) -> list[str]:
-    """The chosen columns, and those that step together with them (`zip`)."""
+    """The chosen columns, and those that change in step with them (`zip`)."""
     number = rows.n_unique(chosen)
     return [
         name
@@ -155,7 +156,7 @@ def stepping(rows: pl.DataFrame, swept: Sequence[str], chosen: list[str]) -> lis
 def _row(
     values: list[float | None], others: list[float | None], margin: float, level: float
 ) -> dict[str, Any]:
-    """The numbers of one comparison; p-values are not corrected yet."""
+    """The numbers of one comparison. P-values are not corrected yet."""
     pairs = [
         (float(one), float(other))
         for one, other in zip(values, others, strict=True)
@@ -221,7 +222,7 @@ def _verdict(row: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class _Apart:
-    """A difference for readers: as a share of the baseline, or itself where there is no share."""
+    """A difference for readers: as a share of the baseline, or absolute where there is no share."""
 
     value: float
     low: float | None
@@ -230,24 +231,24 @@ class _Apart:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> _Apart:
-        """The difference of a row."""
+        """The difference in a row."""
         is_share = row["relative"] is not None
         kind = "relative" if is_share else "difference"
         return cls(row[kind], row[f"{kind}_low"], row[f"{kind}_high"], is_share)
 
     def text(self, value: float | None = None) -> str:
-        """A value of it, as a rule the difference."""
+        """A value in the same form; by default the difference itself."""
         value = self.value if value is None else value
         return percent(value) if self.is_share else f"{value:.3g}"
 
     def signed(self) -> str:
-        """`-0.4 to 1.2 %`."""
+        """The interval with signs: `-0.4 to 1.2 %`."""
         if self.low is None or self.high is None:
             return self.text()
         return f"{self.text(self.low).removesuffix(' %')} to {self.text(self.high)}"
 
     def directed(self) -> str:
-        """`higher by 3.1 % (2.2 to 4.0)`."""
+        """The difference in words: `higher by 3.1 % (2.2 to 4.0)`."""
         sign = -1 if self.value < 0 else 1
         said = f"{'lower' if sign < 0 else 'higher'} by {self.text(abs(self.value))}"
         if self.low is None or self.high is None:
@@ -284,12 +285,12 @@ def _said(row: Mapping[str, Any], margin: float) -> str | None:
 
 
 def rounded(number: int) -> str:
-    """A number with two digits that are not zero: it is an estimate."""
+    """A number rounded to two significant digits, because it is an estimate."""
     return f"{int(float(f'{number:.1e}')):,}"
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, with two digits or more."""
+    """A share as a percentage, with at least two digits."""
     percent = 100 * share
     size = abs(percent)
     return f"{percent:.{0 if size >= 99.5 else 1 if size >= 0.95 else 2}f} %"

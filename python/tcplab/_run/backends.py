@@ -1,4 +1,4 @@
-"""What runs experiments, as far as Python has a part in it. Backends are registered in Rust."""
+"""The Python side of the backends. The backends themselves are registered in Rust."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from tcplab._schema import Experiment
 
 @dataclass(frozen=True)
 class Backend:
-    """What is particular about a backend."""
+    """The properties of a backend that Python must know."""
 
     prepare: Callable[[Sequence[_core.Plan], bool | None], bool] | None = None
-    """Makes what plans need and is not there. Says whether anything was made."""
+    """Builds whatever the plans need and is missing. Returns whether anything was built."""
     has_kernels: bool = False
-    """Whether a kernel can be chosen."""
+    """Whether experiments on this backend can choose a kernel."""
 
 
 PARTICULAR = {"linux": Backend(prepare=build_missing, has_kernels=True)}
 
 BACKENDS = {name: PARTICULAR.get(name, Backend()) for name in _core.backends()}
-"""All backends by name, those that need least first."""
+"""All backends by name, those with the fewest requirements first."""
 
 
 def has_kernels(name: str) -> bool:
-    """Whether a kernel can be chosen on this backend, if it is one."""
+    """Whether this is the name of a backend on which a kernel can be chosen."""
     return name in BACKENDS and BACKENDS[name].has_kernels
 
 
 def other_version(plan: _core.Plan) -> str | None:
-    """The version of tcplab that a plan of the simulator is for, if it is not this one."""
+    """The version of tcplab that a `sim` plan is for, or `None` if that is the running version."""
     version = plan.version.split("+")[0]
     is_other = plan.backend == "sim" and version != _core.__version__
     return version if is_other else None
@@ -41,7 +41,7 @@ def other_version(plan: _core.Plan) -> str | None:
 def prepared(
     experiment: Experiment, name: str, kernel: str | None, progress: bool | None
 ) -> list[_core.Plan]:
-    """The plans of an experiment, when all that they need is there."""
+    """The plans of an experiment, once everything they need has been built."""
     plans = experiment.plans(name, kernel=kernel)
     prepare = BACKENDS[name].prepare
     if prepare is not None and prepare(plans, progress):

@@ -1,8 +1,8 @@
 """Runs plans on the workers of a Dask cluster.
 
-A worker gets some plans at a time and sends back the files that their tables become; this computer
-puts them where they are to stay. So there is one writer, and whatever becomes of a worker, a run is
-stored once or not at all: Dask gives the plans of a lost one to another.
+A worker is given a few plans at a time and sends back its tables as files; this computer stores
+them. With a single writer, a run is stored once or not at all, whatever happens to a worker: Dask
+gives the plans of a lost worker to another one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LEAST_THREADS = 64
-"""So many attempts wait for workers at least: a cluster may grow."""
+"""The least number of attempts that are submitted at once. More than there are workers: a cluster
+may grow.
+"""
 
 PATIENCE = "10 s"
-"""How long a scheduler may take to answer."""
+"""The time that a scheduler has to answer."""
 
 HEED_S = 1.0
-"""A worker looks so often whether its runs are to stop."""
+"""The interval at which a worker checks whether it should stop."""
 
 
 @contextmanager
@@ -47,8 +49,8 @@ def connected(address: str) -> Iterator[Client]:
     """A client of the scheduler at an address.
 
     Raises:
-        ConfigError: Dask is not here.
-        OSError: Nobody answers.
+        ConfigError: Dask is not installed.
+        OSError: No scheduler answers.
     """
     try:
         from distributed import Client  # noqa: PLC0415 (an extra)
@@ -67,19 +69,19 @@ def connected(address: str) -> Iterator[Client]:
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker is to do."""
+    """The work for one worker."""
 
     plans: Sequence[str]
     """The plans as JSON."""
     classes: bytes
-    """The classes of the user's own that they may name, by name, each with its version; pickled."""
+    """The user's own classes that the plans may name, each with its version, by name; pickled."""
     is_alone: bool
-    """Whether the worker runs nothing else, so that it may take all memory that it has."""
+    """Whether the worker runs nothing else, so that the task may use all of its memory."""
     stop: str
-    """The name of the event that ends it."""
+    """The name of the Dask event that stops the task."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Whoever reads a task from its bytes does it."""
+        """Unpickling a task runs it."""
         return answer, (self.plans, self.classes, self.is_alone, self.stop)
 
 
@@ -95,7 +97,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a task."""
+    """The result of a task."""
 
     tried: int
     groups: Sequence[Sent]
@@ -104,12 +106,10 @@ class Answer:
 
 
 class Cluster:
-    """The workers that a client of Dask reaches."""
+    """The workers that a Dask client reaches."""
 
     def __init__(self, client: Client) -> None:
-        """Raises:
-        TypeError: It is no client, or one of `asyncio`.
-        """
+        """Raises: TypeError: `client` is not a client, or is an asynchronous one."""
         if not callable(getattr(client, "submit", None)) or getattr(client, "asynchronous", True):
             raise TypeError(
                 f"client: a distributed.Client is needed, not a {type(client).__name__}; "
@@ -122,8 +122,8 @@ class Cluster:
         self.submitting = threading.Lock()
 
     def threads(self, plans: Sequence[_core.Plan]) -> int:
-        """How many attempts at these plans go on at once: two for each thread of the workers, so
-        that none waits for the next.
+        """The number of attempts at these plans that go on at once: two for each thread of the
+        workers, so that no thread waits for its next task.
 
         Raises:
             ConfigError: A plan cannot run there.
@@ -137,7 +137,7 @@ class Cluster:
         return min(max(there, LEAST_THREADS), len(plans))
 
     def begin(self, threads: int) -> There:
-        """Begins an attempt, one of so many that go on at once."""
+        """Begins one of this many concurrent attempts."""
         return There(self, is_alone=threads == 1)
 
 
@@ -148,12 +148,12 @@ class There:
     cluster: Cluster
     is_alone: bool
     reached_s: float = 0.0
-    """What a worker has reached is known when it ends."""
+    """The simulated time is known only when a worker ends."""
     _is_stopped: threading.Event = field(default_factory=threading.Event)
     _future: Any = None
 
     def stop(self) -> None:
-        """Ends it soon, from another thread."""
+        """Stops the attempt soon. Called from another thread."""
         from distributed import Event  # noqa: PLC0415 (an extra)
 
         self._is_stopped.set()
@@ -163,14 +163,14 @@ class There:
             future.cancel()
 
     def run(self, plans: list[_core.Plan]) -> Tried:
-        """Runs some of them, the first ones."""
+        """Runs some of the plans, from the first on."""
         from distributed import KilledWorker  # noqa: PLC0415 (an extra)
 
         try:
             answer = self._answer(plans)
         except KilledWorker as error:
             if len(plans) > 1:
-                # One of them, at least, is to blame.
+                # At least one of these plans brings the worker down: try the first alone.
                 return self.run(plans[:1])
             failure = _core.RunError(
                 f"{plans[0].id}: each worker that began it was lost, the last one "
@@ -188,7 +188,7 @@ class There:
         with cluster.submitting:
             if self._is_stopped.is_set():
                 return Answer(0, [], [], _core.Interrupted())
-            # As bytes: the scheduler looks at what it hands on, and need not have tcplab.
+            # As bytes: the scheduler inspects what it passes on, and may not have tcplab installed.
             self._future = cluster.client.submit(
                 pickle.loads,
                 pickle.dumps(task),
@@ -216,7 +216,8 @@ class There:
 def _classes(plans: Sequence[str]) -> bytes:
     """The registered classes that plans name.
 
-    A class goes as what it is, with all of its module that it uses: workers need not have that.
+    A class is pickled by value, with everything it uses of its module: workers need not have the
+    module.
     """
     import cloudpickle  # noqa: PLC0415 (it comes with Dask)
 
@@ -242,7 +243,7 @@ def _received(sent: Sent, plans: Sequence[_core.Plan]) -> InMemory:
 
 
 def answer(texts: Sequence[str], classes: bytes, is_alone: bool, stop: str) -> Answer:
-    """Does a task; on the worker."""
+    """Runs a task; called on the worker."""
     from distributed import Event, get_worker  # noqa: PLC0415 (an extra)
 
     worker = get_worker()
@@ -263,14 +264,14 @@ def answer(texts: Sequence[str], classes: bytes, is_alone: bool, stop: str) -> A
     def work() -> None:
         try:
             tried.append(here.run(plans))
-        except BaseException as error:  # The thread that waits raises it.
+        except BaseException as error:  # Raised again in the waiting thread.
             tried.append(error)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(HEED_S)
     while thread.is_alive():
-        # Dask cancels what has not begun, and leaves alone what has.
+        # Dask cancels only tasks that have not begun.
         if Event(stop).is_set():
             here.stop()
         thread.join(HEED_S)
@@ -286,10 +287,10 @@ def answer(texts: Sequence[str], classes: bytes, is_alone: bool, stop: str) -> A
 def _make_ready(
     plans: Sequence[_core.Plan], classes: Mapping[str, tuple[Any, str]], worker: str
 ) -> None:
-    """Makes what plans need and the worker has not.
+    """Builds what the plans need and the worker lacks.
 
     Raises:
-        RunError: It cannot be had.
+        RunError: It cannot be built.
     """
     for name, (cls, version) in classes.items():
         if not all(plan.has_classes for plan in plans):

@@ -11,7 +11,7 @@ from tcplab._core import Kernel
 from tcplab._run.progress import Stages
 
 DEFAULT_KERNEL = "6.12"
-"""The kernel that experiments run on if they name none."""
+"""The kernel for experiments that name none."""
 
 Path = str | PathLike[str]
 
@@ -26,23 +26,23 @@ def build_kernel(
     jobs: int | None = None,
     progress: bool | None = None,
 ) -> Kernel:
-    """Builds a kernel and keeps it; one that is there already is not built again.
+    """Builds a kernel and keeps it. A kernel that exists already is not built again.
 
     Args:
         version: The version of Debian's source to build from: "6.12" or "6.1".
         source: A source tree, or a tarball of one, to build from instead. It is not written to.
         hz: How often the kernel's timer ticks in a second, from 100 to 1000. TCP's timers count
             these ticks.
-        congestion_controls: C files with congestion controls to compile in. One with the name of a
-            file in net/ipv4 takes its place.
-        name: What the kernel is called; by default its version and what differs from the default.
-            Another kernel of this name is replaced.
-        jobs: How many files are compiled at once; by default as many as there are processors.
+        congestion_controls: C files with congestion controls to compile in. A file with the name of
+            one in net/ipv4 replaces that one.
+        name: The name of the kernel; by default its version and whatever differs from the default
+            build. An existing kernel of this name is replaced.
+        jobs: The number of files compiled at once; by default the number of processors.
         progress: Whether progress is shown on standard error: by default as a bar on a terminal,
             and as a line now and then elsewhere.
 
     Raises:
-        KernelError: It cannot be built.
+        KernelError: The kernel cannot be built.
         KeyboardInterrupt: Ctrl-C. Nothing is left of the build.
     """
     if jobs is not None and jobs < 1:
@@ -64,7 +64,7 @@ def build_kernel(
 
 
 def build_missing(plans: Sequence[_core.Plan], progress: bool | None) -> bool:
-    """Builds the default kernel where a plan is for it and it is not there. Says whether it did."""
+    """Builds the default kernel if a plan needs it and it is missing. Returns whether it did."""
     if all(plan.kernel != DEFAULT_KERNEL for plan in plans):
         return False
     found = [known for known in _core.kernels() if known.name == DEFAULT_KERNEL]
@@ -80,12 +80,12 @@ def build_missing(plans: Sequence[_core.Plan], progress: bool | None) -> bool:
 
 
 def kernels() -> list[Kernel]:
-    """The kernels there are, in the order of their names.
+    """Returns the kernels that have been built, sorted by name.
 
-    Each has a `name`, a `release`, the `hz` of its timer, its `congestion_controls`, the `source`
-    and `compiler` it was built from and with, its `folder`, and `is_outdated`: whether another
-    version of tcplab has built it, so that it must be built again. A `key` stands for all that
-    decides what it does.
+    Each has a `name`, a `release`, the `hz` of its timer, its `congestion_controls`, its `source`
+    and `compiler`, and its `folder`. `is_outdated` says whether another version of tcplab built it,
+    so that it must be built again. The `key` identifies everything that decides how the kernel
+    behaves.
     """
     return _core.kernels()
 
@@ -94,6 +94,6 @@ def remove_kernel(name: str) -> None:
     """Removes a kernel. Runs that are using it are not disturbed.
 
     Raises:
-        KernelError: There is none of this name.
+        KernelError: No kernel has this name.
     """
     _core.remove_kernel(name)

@@ -1,4 +1,4 @@
-"""How much memory runs may take, and how many of them fit into it."""
+"""The memory that runs may use, and the number of runs that fit into it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ UNITS = {
 }
 
 CGROUP = Path("/sys/fs/cgroup")
-"""The files of the control group that this process is in, as containers see them."""
+"""The control group of this process, as seen inside a container."""
 
 UNKNOWN = 4 * 10**9
-"""What counts as free where the system does not say."""
+"""The amount that counts as free where the system reports none."""
 
 
 def amount(text: str) -> int:
-    """A size written with its unit, in bytes.
+    """A size with its unit, such as "4 GB", in bytes.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is not a size.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?i?B)\s*", text)
     if found is None or found[2] not in UNITS or not (size := float(found[1]) * UNITS[found[2]]):
@@ -36,19 +36,19 @@ def amount(text: str) -> int:
 
 
 def written(size: int) -> str:
-    """Bytes with the largest unit of which there is one at least: "1.5 GB"."""
+    """Bytes as text, in the largest unit that gives at least 1: "1.5 GB"."""
     unit = next((unit for unit in ("TB", "GB", "MB", "kB") if size >= UNITS[unit]), "B")
     return f"{size / UNITS[unit]:.3g} {unit}"
 
 
 def free() -> int:
-    """The bytes that this process could still take."""
+    """The number of bytes that this process could still allocate."""
     sizes = []
     with suppress(OSError, ValueError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         kilobytes = dict(line.split(":", 1) for line in lines)["MemAvailable"].split()[0]
         sizes.append(int(kilobytes) * 1024)
-    # Without a limit, `memory.max` is a word.
+    # Without a limit, `memory.max` holds a word.
     with suppress(OSError, ValueError):
         most, used = (
             int((CGROUP / name).read_text(encoding="ascii"))
@@ -64,20 +64,20 @@ class Budget:
 
     size: int
     kept: int = 0
-    """What finished runs hold whose tables stay in memory."""
+    """The bytes held by tables of finished runs that stay in memory."""
 
     @classmethod
     def of(cls, memory: str | None) -> Budget:
-        """As much as is asked for, or half of what is free."""
+        """The amount asked for, or half of what is free."""
         if memory is not None and not isinstance(memory, str):
             raise TypeError(f'memory: text like "4 GB" is needed, not a {type(memory).__name__}')
         return cls(free() // 2 if memory is None else amount(memory))
 
     def threads(self, plans: Sequence[_core.Plan], wanted: int) -> int:
-        """How many of these runs may go on at once; no more than are wanted.
+        """The number of these runs that may go on at once; at most `wanted`.
 
         Raises:
-            ConfigError: Not even one.
+            ConfigError: Not even one run fits.
         """
         largest = max(plans, key=lambda plan: plan.memory)
         largest.fit(self.size)
@@ -87,7 +87,7 @@ class Budget:
         """Counts tables that stay in memory.
 
         Raises:
-            ConfigError: They are too many.
+            ConfigError: The tables exceed the budget.
         """
         self.kept += sum(int(frame.estimated_size()) for frame in tables.frames.values())
         self.kept += sum(len(one) for files in tables.contents.values() for one in files.values())

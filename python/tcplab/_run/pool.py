@@ -1,7 +1,7 @@
-"""Hands out plans to threads, some that follow each other at a time.
+"""Hands out plans to threads, several consecutive ones at a time.
 
-What one thread takes becomes a group of the store. Runs that follow each other are read fastest in
-the experiment's order.
+The plans that a thread takes become a group of the store. Consecutive runs are read fastest in the
+experiment's order.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 LONGEST_S = 0.7
-"""Runs that take so long together are one group: a kill costs no more."""
+"""The target duration of one group of runs: a kill costs no more than this."""
 
 SHORTEST_S = 0.1
-"""Towards the end there is less in a group, so that threads end together: so much, at least."""
+"""The least duration of a group. Groups shrink towards the end, so that all threads end together.
+"""
 
 
 @dataclass
 class Pool:
-    """The numbers of plans that nobody has taken."""
+    """The numbers of the plans that no thread has taken."""
 
     number: int
-    """How many plans there are."""
+    """The number of plans."""
     threads: int
     ends: Sequence[int] = ()
-    """By number, where those end that one thread takes together, if any are: plans that are equal
-    until they change."""
+    """For each plan, the end of the stretch that one thread takes as a whole: plans that are equal
+    until they change. Empty if there are none.
+    """
 
     _rest: list[range] = field(default_factory=list)
-    """The first ones stand last."""
+    """Ranges of plans not taken; the first plans are in the last range."""
     _taken: int = 0
-    """How many threads have some."""
+    """The number of threads that hold plans."""
     _tried: int = 0
     _took_s: float = 0.0
     _is_closed: bool = False
@@ -41,9 +43,9 @@ class Pool:
         self._rest.append(range(self.number))
 
     def take(self) -> range:
-        """The next ones; none when there is nothing more to do."""
+        """The next plans for a thread; empty when nothing is left to do."""
         with self._changed:
-            # What another thread gives back may be left.
+            # Another thread may give plans back.
             self._changed.wait_for(lambda: self._is_closed or self._rest or not self._taken)
             if self._is_closed or not self._rest:
                 return range(0)
@@ -63,7 +65,9 @@ class Pool:
         return max(int(min(max(rest * each_s, SHORTEST_S), LONGEST_S) / each_s), 1)
 
     def give_back(self, rest: range, tried: int, took_s: float) -> None:
-        """Takes back what is left of those taken, after so many took so long."""
+        """Returns the plans that a thread did not get to, and records that `tried` plans took
+        `took_s`.
+        """
         with self._changed:
             self._put(rest)
             self._taken -= 1
@@ -76,7 +80,7 @@ class Pool:
             self._rest.append(numbers)
 
     def close(self) -> None:
-        """Hands out nothing more."""
+        """Hands out no further plans."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

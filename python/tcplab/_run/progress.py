@@ -1,4 +1,4 @@
-"""Shows how far a long computation is."""
+"""Shows the progress of a long computation."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Self
 from tcplab._core import printable
 
 PATIENCE_S = 2.0
-"""What ends sooner needs no progress shown."""
+"""A computation that ends within this time shows no progress."""
 
 PAUSE_S = 15.0
-"""Where there is no terminal, a line is written once in so long."""
+"""The interval between lines where there is no terminal."""
 
 
 class _Line:
-    """A line on the terminal, or now and then one where there is none. `show` decides whether it is
-    there, and then as on a terminal.
+    """A progress line on a terminal, or occasional lines elsewhere. `show` turns it on, in the form
+    for terminals, or off.
     """
 
     def __init__(self, *, show: bool | None) -> None:
@@ -47,7 +47,7 @@ class _Line:
         self._display.update(what, done, total, amount)
 
     def __enter__(self) -> Self:
-        """Begins to wait."""
+        """Starts the wait before anything is shown."""
         return self
 
     def __exit__(
@@ -56,13 +56,13 @@ class _Line:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leaves the terminal as it was."""
+        """Restores the terminal."""
         if self._display is not None:
             self._display.stop()
 
 
 class Progress(_Line):
-    """Says how many runs are done, and how much time is simulated."""
+    """Shows the number of finished runs and the simulated time."""
 
     def __init__(self, *, runs: int, simulated_s: float, show: bool | None) -> None:
         super().__init__(show=show)
@@ -71,21 +71,21 @@ class Progress(_Line):
         self.simulated_s = simulated_s
 
     def tick(self, reached_s: float) -> None:
-        """All runs together have reached so much simulated time."""
+        """Updates the line: all runs together have reached this simulated time."""
         runs = f"{self.done} of {self.runs} runs"
         amount = f"{reached_s:.0f} of {self.simulated_s:.0f} s simulated"
         self._show(runs, reached_s, self.simulated_s, amount)
 
 
 class Stages(_Line):
-    """Says which of several stages is reached, and how many of its steps are done."""
+    """Shows the current stage of several, and how many of its steps are done."""
 
     _stage = ""
 
     def tick(self, stage: str, done: int, total: int, unit: str) -> None:
-        """So many steps of a stage are done; a total of 0 is one that is not known."""
+        """Updates the line: `done` of `total` steps of a stage are done. 0 is an unknown total."""
         if stage != self._stage and self._display is not None:
-            # What is left of another stage takes its own time.
+            # The estimate of the remaining time starts anew with each stage.
             self._display.restart()
         self._stage = stage
         amount = f"{done} of {total} {unit}" if total else ""
@@ -94,7 +94,7 @@ class Stages(_Line):
 
 class _Display:
     def __init__(self) -> None:
-        # Most commands never show any; they need not wait for it to load.
+        # Most commands show no progress and need not wait for rich to load.
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
         from rich.progress import Progress as Bars  # noqa: PLC0415

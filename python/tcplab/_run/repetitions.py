@@ -1,4 +1,4 @@
-"""Repetitions in rounds, until means are known well enough (`repeat = { until = "2 %" }`)."""
+"""Repeats in rounds until means are known well enough (`repeat = { until = "2 %" }`)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from tcplab._results.results import Results
 from tcplab._warnings import warn
 
 FEW = 2
-"""So many repetitions show whether anything is random."""
+"""The number of repetitions that shows whether anything is random."""
 
 
 def rounds(
     plans: Sequence[_core.Plan], results: Callable[[Sequence[_core.Plan]], Results]
 ) -> Iterator[list[_core.Plan]]:
-    """The plans of each round: all that there are, or as many repetitions of each variant as are
-    known to be needed, which grow by half from round to round.
+    """Yields the plans of each round: all plans, or as many repetitions of each variant as are
+    known to be needed, growing by half from round to round.
 
-    Looking after each run would stop at the first interval that happens to be narrow; with few
-    looks, intervals keep their level. All variants have the same number, so that they have pairs.
+    Looking after each run would stop at the first interval that happens to be narrow. With few
+    looks, intervals keep their level. All variants get the same number of repetitions, so that they
+    form pairs.
 
     Args:
-        plans: Those of all repetitions that there may be.
-        results: Gives the results of such plans, once they have run.
+        plans: The plans of the greatest possible number of repetitions.
+        results: Returns the results of plans that have run.
     """
     if not plans or plans[0].until is None:
         yield list(plans)
@@ -50,8 +51,8 @@ def rounds(
 
 
 def _widest(results: Results, column: str) -> tuple[float | None, str]:
-    """How far a limit of the least known mean is from it, as a share of it, and what it is of.
-    Nothing where there is no mean, or one is 0.
+    """The greatest relative half-width of an interval, and its subject. `None` if there is no mean,
+    or one is 0.
     """
     widest, where = None, ""
     for row in results.summary(by="class").iter_rows(named=True):
@@ -59,7 +60,7 @@ def _widest(results: Results, column: str) -> tuple[float | None, str]:
         if mean is None:
             continue
         if low is None or high is None:
-            # As yet too few, and not equal.
+            # Too few repetitions yet, and not all equal.
             return float("inf"), ""
         width = max(mean - low, high - mean)
         share = width / abs(mean) if mean != 0 else float("inf") if width > 0 else 0.0

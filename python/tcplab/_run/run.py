@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from distributed import Client
 
 MOST_TROUBLES = 5
-"""So many reasons to compute runs anew are said; more are counted."""
+"""The number of reasons for recomputing runs that are listed; further ones are only counted."""
 
 OFTEN = 64
-"""So many groups are written before small ones become larger ones."""
+"""The number of groups written before small groups are merged."""
 
 MOST_FAILURES = 10
-"""So many runs that failed are named; more are counted."""
+"""The number of failed runs that are listed; further ones are only counted."""
 
 
 def run(
@@ -51,40 +51,40 @@ def run(
     allow_read: Sequence[str | PathLike[str]] = (),
     client: Client | None = None,
 ) -> Results:
-    """Runs all that an experiment, or the file of one, asks for.
+    """Runs everything that an experiment, or the file of one, asks for.
 
     Args:
         experiment: The experiment, also as a plain dict, or the path of its file.
-        out: A folder for the tables of all runs, or the address of one that fsspec knows, like
-            "s3://bucket/sweep". Runs that are there already are not run again, so
-            that what was interrupted goes on where it stopped; those whose files are missing,
-            damaged or of another run, or whose tables have not their digest, are, with a
+        out: A folder for the tables of all runs, or the address of one that fsspec knows, such as
+            "s3://bucket/sweep". Runs stored there already are not repeated, so that an interrupted
+            experiment continues where it stopped. Stored runs whose files are missing, damaged or
+            of another run, or whose tables do not match their digest, are computed again with a
             `TcplabWarning`. Without a folder, tables stay in memory.
-        workers: How many runs go on at once; by default as many as there are processors. Results
-            do not depend on it.
-        memory: How much memory all runs that go on at once may take together, like "4 GB"; by
-            default half of what is free. Fewer of them go on at once where more would not fit. A
-            run that cannot fit is refused before it begins; one that turns out not to is stopped.
-        backend: What runs it: `sim` or `linux`. If `linux` needs the default kernel and there is
-            none, that is built first.
-        kernel: Which kernel the backend `linux` uses, whatever the experiment says. The backend
-            `sim` boots none and refuses it.
+        workers: The number of concurrent runs; by default the number of processors. Results do not
+            depend on it.
+        memory: The memory that all concurrent runs may use together, like "4 GB"; by default half
+            of what is free. Fewer runs go on at once if more would not fit. A run that cannot fit
+            is refused before it begins; a run that turns out not to fit is stopped.
+        backend: The backend: `sim` or `linux`. If `linux` needs the default kernel and it is
+            missing, the kernel is built first.
+        kernel: The kernel that the backend `linux` uses, in place of the experiment's own. The
+            backend `sim` boots no kernel and refuses it.
         progress: Whether progress is shown on standard error: by default as a bar on a terminal,
-            and as a line now and then elsewhere.
+            and as occasional lines elsewhere.
         allow_read: Files and folders of the machine that programs (traffic of the kind `command`)
             may read, besides the machine's programs and libraries and the folder of the
             experiment's file.
-        client: A client of Dask (`distributed.Client`): the workers of its cluster run the
-            experiment, each with the memory and the threads that it was given, and this computer
-            stores what they send.
+        client: A Dask client (`distributed.Client`). The workers of its cluster run the experiment,
+            each with the memory and the threads that it was given, and this computer stores the
+            tables that they send.
 
     Raises:
         ConfigError: The experiment cannot be run.
-        KernelError: A kernel is needed and cannot be had.
+        KernelError: A kernel is needed and cannot be built.
         RunError: A kernel, or a program in it, failed.
-        InternalError: A run broke a law that no run may break: a mistake in tcplab.
+        InternalError: A run broke an invariant that every run must keep: a bug in tcplab.
         OSError: The folder cannot be written.
-        KeyboardInterrupt: Ctrl-C. What was finished until then is kept in the folder.
+        KeyboardInterrupt: Ctrl-C. Runs that had finished are kept in the folder.
     """
     if workers is not None and not isinstance(workers, int):
         raise TypeError(f"workers: a whole number is needed, not a {type(workers).__name__}")
@@ -122,17 +122,17 @@ def run(
 
 
 class Site(Protocol):
-    """Where plans run."""
+    """A place where plans run."""
 
     def threads(self, plans: Sequence[_core.Plan]) -> int:
-        """How many attempts at these plans go on at once.
+        """The number of concurrent attempts at these plans.
 
         Raises:
             ConfigError: A plan cannot run there.
         """
 
     def begin(self, threads: int) -> Attempt:
-        """Begins an attempt, one of so many that go on at once."""
+        """Begins one of this many concurrent attempts."""
 
 
 @dataclass(frozen=True)
@@ -140,23 +140,23 @@ class Computer:
     """This computer."""
 
     access: Access
-    """What programs may read."""
+    """The files that programs may read."""
     budget: Budget
     wanted: int
-    """How many runs are to go on at once, where there is memory for so many."""
+    """The number of concurrent runs asked for; memory may allow fewer."""
 
     def threads(self, plans: Sequence[_core.Plan]) -> int:
-        """How many attempts at these plans go on at once."""
+        """The number of concurrent attempts at these plans."""
         return self.budget.threads(plans, self.wanted)
 
     def begin(self, threads: int) -> Here:
-        """Begins an attempt, one of so many that go on at once."""
+        """Begins one of this many concurrent attempts."""
         return Here(self.access, self.budget.size // threads)
 
 
 @dataclass
 class _Work:
-    """The runs of an experiment, on the way to their tables."""
+    """The runs of an experiment while they are loaded, computed and stored."""
 
     given: Experiment
     plans: list[_core.Plan]
@@ -164,36 +164,36 @@ class _Work:
     budget: Budget
     access: Access
     tables: dict[str, Group] = field(default_factory=dict)
-    """By run, the group that it is in."""
+    """The group of each run."""
     unusable: list[OnDisk] = field(default_factory=list)
-    """Stored groups whose runs are computed anew."""
+    """Stored groups whose runs are computed again."""
     replaced: set[str] = field(default_factory=set)
-    """Stored runs that are computed anew, while their groups are good."""
+    """Stored runs that are computed again although their groups are intact."""
     computed: list[str] = field(default_factory=list)
     failed: dict[str, Exception] = field(default_factory=dict)
     is_untidy: bool = False
     """Whether a stored run is in two groups."""
     is_listed: bool = False
-    """Whether these runs were written down as those that are asked for."""
+    """Whether the list of these runs has been written to the folder."""
 
     @cached_property
     def by_id(self) -> dict[str, _core.Plan]:
-        """The plans. Two variants may be the same, written differently: they have one id and run
-        once.
+        """The plans by id. Two variants may be the same, written differently: they share an id and
+        run once.
         """
         return {plan.id: plan for plan in self.plans}
 
     def begin(self, plans: list[_core.Plan]) -> None:
-        """Goes on with these plans: those that have run, and others."""
+        """Continues with these plans, some of which may have run already."""
         self.plans, self.is_listed = plans, False
         vars(self).pop("by_id", None)
 
     def results(self, plans: Sequence[_core.Plan]) -> Results:
-        """What came out of plans that have run."""
+        """The results of plans that have run."""
         return Results(plans, self.tables, computed=frozenset(self.computed))
 
     def write_down(self) -> None:
-        """Writes down what was asked for, and what failed, beside the results."""
+        """Writes the experiment, its list of runs and its failures beside the results."""
         if self.store is not None:
             keep(self.store.folder, self.given, self.plans)
             failed = {run: str(error) for run, error in self.failed.items()}
@@ -201,8 +201,8 @@ class _Work:
             self.store.send()
 
     def warn_of_others(self) -> None:
-        """Warns where others can write results."""
-        # Who can write to an address cannot be told.
+        """Warns if others can write to the folder of results."""
+        # Write access to an address cannot be determined.
         if self.store is None or self.store.remote is not None:
             return
         if writers := self.store.writers():
@@ -210,7 +210,7 @@ class _Work:
             warn(f"{folder}: {writers}: results there may be another's than this computer computed")
 
     def take_stored(self) -> None:
-        """Takes the tables that are there already, and warns of those that cannot be used."""
+        """Takes the tables that are stored already, and warns of those that cannot be used."""
         if self.store is not None:
             with held(self.store.folder):
                 self._take(self.store)
@@ -240,7 +240,9 @@ class _Work:
         self._warn(troubles)
 
     def _reads_the_same(self, run: str, group: OnDisk) -> bool:
-        """Programs are no part of a run's id, nor what they read: it must be what it was."""
+        """Whether the programs of a run could read the same files then as now. Neither programs nor
+        what they read is part of a run's id.
+        """
         if not self.by_id[run].commands:
             return True
         now = self.access.state()
@@ -262,7 +264,7 @@ class _Work:
             warn(f"{self.store.name}: {more} more of such reasons; {runs} computed in all")
 
     def run_others(self, site: Site, progress: bool | None) -> None:
-        """Runs what is not there, and stores the tables."""
+        """Runs the plans that are not stored, and stores their tables."""
         missing = [plan for run, plan in self.by_id.items() if run not in self.tables]
         self.computed += [plan.id for plan in missing]
         if not missing:
@@ -287,7 +289,8 @@ class _Work:
                         shown.done += len(outcome.finished) + len(outcome.failed)
                         written += 1
                         if place is not None and outcome.finished and not self.is_listed:
-                            # With the first results: after a kill, what is missing is known.
+                            # Along with the first results: after a kill, the missing runs are
+                            # known.
                             keep(place.store.folder, self.given, self.plans)
                             place.store.send()
                             self.is_listed = True
@@ -295,27 +298,27 @@ class _Work:
                             self._tidy(place)
                         if self.failed and (self.store is None or len(self.by_id) == 1):
                             raise next(iter(self.failed.values()))
-                # What was too large for its share may have all of it, alone.
+                # Runs that exceeded their share of the memory run again alone, with all of it.
                 missing, threads = workers.too_large, 1
             if place is not None:
                 self._tidy(place)
 
     def _tidy_after_kill(self) -> None:
-        """Removes what a killed process left, where all runs are there."""
+        """Removes the remains of a killed process if all runs are stored."""
         if self.store is not None and (self.is_untidy or self.unusable or self.store.leftovers()):
-            # Where nothing can be written, nothing need be.
+            # Without write access, tidying can be left out.
             with suppress(OSError), self.store.open() as place:
                 self._tidy(place)
 
     def _tidy(self, place: Workplace) -> None:
-        """Leaves few groups, each run in one of them, in the order in which they were asked for."""
+        """Merges the groups into few, each run in one of them, in the order of the experiment."""
         own = {run: self.tables[run] for run in self.by_id if run in self.tables}
         stored = {run: group for run, group in own.items() if isinstance(group, OnDisk)}
         place.tidy(stored, self.unusable)
         self.tables.update(located(self.tables))
 
     def failure(self) -> Exception:
-        """What to raise for the runs that failed."""
+        """The exception to raise for the failed runs."""
         first = next(iter(self.failed.values()))
         runs = [self.by_id[run] for run in self.failed]
         lines = [
@@ -336,10 +339,10 @@ class _Work:
         return dict.fromkeys(group.ran, self.budget.keep(group))
 
     def interrupted(self) -> str:
-        """How much is finished."""
+        """The number of finished runs, for the message after an interrupt."""
         kept, finished = "", set(self.tables)
         if self.store is not None:
-            # The last ones may have been stored without having been heard of here.
+            # The last runs may have been stored without this thread having been told.
             unusable = {group.folder for group in self.unusable}
             for group in self.store.groups():
                 with suppress(ValueError):
@@ -350,7 +353,7 @@ class _Work:
 
 
 def _anew(group: OnDisk, missing: Set[str]) -> str:
-    """How many runs of a group that cannot be used are computed anew; empty if there are none."""
+    """How many runs of an unusable group are computed again, as text; empty if none are."""
     try:
         number = len(missing & group.ran.keys())
     except ValueError:

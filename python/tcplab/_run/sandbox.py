@@ -1,4 +1,4 @@
-"""What programs of an experiment may read of the machine, and saying so."""
+"""Decides which files programs of an experiment may read, and announces it."""
 
 from __future__ import annotations
 
@@ -24,32 +24,34 @@ if TYPE_CHECKING:
 SYSTEM = "the machine's programs and libraries"
 
 OWN = tuple(map(Path, ("/dev", "/proc", "/sys")))
-"""Folders that programs have of their own, with all below."""
+"""Folders that programs have their own instances of, with everything below."""
 
 OWN_AND_WRITTEN = tuple(map(Path, ("/tmp", "/run")))
-"""Folders that programs have of their own too; some of the machine can be shown below."""
+"""Folders that programs have their own instances of, but below which files of the machine can be
+shown.
+"""
 
 MOST_FILES = 20_000
 
 MOST_COMMANDS = 6
-"""So many command lines are shown before a run; `tcplab check` shows more."""
+"""The number of command lines shown before a run; `tcplab check` shows all."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """What programs may read, besides the machine's programs and libraries."""
+    """The files that programs may read besides the machine's programs and libraries."""
 
     reads: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
-    """Folders within these that they see empty."""
+    """Folders within these that programs see as empty."""
     left_out: Path | None = None
-    """The folder of the experiment's file, if it holds too much to be read by default."""
+    """The folder of the experiment's file, if it holds too much to be readable by default."""
 
     def state(self) -> bytes:
-        """What they may read as it is now: other files, or other dates of files, are another state.
+        """The current state of the readable files: other files, or other dates, are another state.
 
-        A run of programs is as good as what they read. The machine's programs are not looked at.
-        Empty, and like no other, if there are too many files.
+        A run of programs can be reused only if they would read the same. The machine's own programs
+        are not included. Empty, which equals no other state, if there are too many files.
         """
         seen = hashlib.sha256()
         for number, line in enumerate(self._files()):
@@ -85,10 +87,11 @@ def access_for(
     allow_read: Sequence[str | PathLike[str]],
     out: str | PathLike[str] | None,
 ) -> Access:
-    """What programs of an experiment may read: the folder of its file, and what is named.
+    """The files that programs of an experiment may read: the folder of the experiment's file, and
+    the paths in `allow_read`.
 
     Raises:
-        ConfigError: Something that is named cannot be shown.
+        ConfigError: A path cannot be made readable.
     """
     allowed = tuple(named(path) for path in allow_read)
     source = experiment.__dict__.get("_source")
@@ -98,25 +101,25 @@ def access_for(
     folder = Path(source.name).parent.resolve()
     if not _is_shown(folder):
         return Access(allowed, left_out=folder)
-    # Results beside the experiment are of other experiments too.
+    # Results beside the experiment may belong to other experiments.
     hidden = [folder / "results", *([] if out is None else [Path(out).resolve()])]
     inside = tuple(path for path in hidden if folder in path.parents)
     return Access((folder, *allowed), inside)
 
 
 def _dated(path: Path) -> str:
-    """A file with its size and date, or what else is there."""
+    """A file with its size and date, or the kind of entry that is not a file."""
     try:
         found = path.lstat()
     except OSError:
         return f"{path}\0-\n"
-    # Sockets and pipes have dates that say nothing.
+    # The dates of sockets and pipes carry no information.
     date = found.st_mtime_ns if stat.S_ISREG(found.st_mode) else 0
     return f"{path}\0{found.st_mode:o} {found.st_size if date else 0} {date}\n"
 
 
 def announce(plans: Sequence[_core.Plan], access: Access, *, show: bool) -> None:
-    """Says which programs are about to run and what they may read; warns of walls that lack."""
+    """Announces the programs about to run and what they may read; warns of missing isolation."""
     commands = commands_of(plans)
     if not commands:
         return
@@ -141,7 +144,7 @@ def commands_of(plans: Sequence[_core.Plan]) -> list[str]:
 
 
 def named(path: str | PathLike[str]) -> Path:
-    """A file or folder that the user names, as the guest is to show it."""
+    """A file or folder named by the user, as a path that the guest can show."""
     found = Path(path).resolve()
     said = f"{os.fspath(path)!r} cannot be read by programs"
     if not found.exists():
@@ -160,7 +163,7 @@ def _is_own(path: Path) -> bool:
 
 
 def _is_shown(folder: Path) -> bool:
-    """Whether a folder is an experiment's alone, as far as can be told."""
+    """Whether a folder seems to belong to the experiment alone."""
     private = [Path.home().resolve(), Path(tempfile.gettempdir()).resolve(), *OWN_AND_WRITTEN]
     holds_others = any(folder == other or folder in other.parents for other in private)
     return not holds_others and not _is_own(folder) and str(folder).isprintable()

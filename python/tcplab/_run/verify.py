@@ -1,4 +1,4 @@
-"""Checks stored results: against their digest, against the laws, and by running them again."""
+"""Checks stored results: against their digests, against the laws, and by running them again."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ FAILED = (_core.ConfigError, _core.KernelError, _core.RunError, _core.InternalEr
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with stored results."""
+    """A fault of stored results."""
 
     folder: Path
     """The folder of the group of runs."""
     run: str | None
-    """The run; nothing if all runs of the group are concerned."""
+    """The run, or `None` if the fault concerns all runs of the group."""
     where: str
     """The file."""
     what: str
-    """What is wrong, and in which row."""
+    """The fault, and the row in which it is."""
     is_unrepeated: bool = False
-    """Whether nothing is wrong but that the run cannot be run again here."""
+    """Whether the only finding is that the run cannot be repeated here."""
 
     def __str__(self) -> str:
-        """In one line."""
+        """The finding in one line."""
         what = " ".join(self.what.split())
         run = "" if self.run is None else f"{self.run}: "
         return f"{self.folder}: {run}{self.where}: {what}"
@@ -52,14 +52,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verification:
-    """What came out of checking stored results."""
+    """The outcome of checking stored results."""
 
     runs: Sequence[str]
-    """The runs that were checked, as far as it can be told which there are."""
+    """The runs that were checked, as far as the files tell which runs there are."""
     findings: Sequence[Finding]
-    """What is wrong, in the order of the runs. Empty if all is well."""
+    """The faults, in the order of the runs. Empty if there are none."""
     unrepeated: Sequence[Finding] = ()
-    """Runs that are well as far as they were checked, and why they were not run again."""
+    """Runs without a fault that were not repeated, with the reason."""
 
 
 def verify(
@@ -72,22 +72,22 @@ def verify(
     """Checks stored results.
 
     The tables of each run must have the digest that was stored with them, belong to the plan that
-    was stored with them, and keep the laws that no run may break. Every file must have its
+    was stored with them, and keep the laws that every run must keep. Every file must have its
     checksum.
 
     Args:
-        results: A folder or address of results, a folder of several of these, or that of one group
-            of runs; or a list of such places.
-        again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
-            elapsed time, is the only value that may differ. Runs of another version of tcplab, of a
-            kernel that is not here, and with a congestion control of your own that is not
-            registered are not run again: `unrepeated` names them.
-        workers: How many runs are checked at once; by default as many as there are processors.
-        allow_read: With `again`, what programs may read besides the machine's own: files and
-            folders that they could read before, the one of the experiment too.
+        results: A folder or address of results, a folder of several of these, or the folder of one
+            group of runs; or a list of such places.
+        again: Whether every run is also computed again, and compared bit for bit. Only `wall_s`,
+            the elapsed time, may differ. A run is not repeated if it is of another version of
+            tcplab, needs a kernel that is not installed, or uses a congestion control of your own
+            that is not registered: `unrepeated` lists these runs.
+        workers: The number of concurrent checks; by default the number of processors.
+        allow_read: With `again`, the files and folders that programs may read besides the machine's
+            own: those that they could read before, including the folder of the experiment.
 
     Raises:
-        ConfigError: There are no results at one of these places, or nothing to be read.
+        ConfigError: One of the places has no results, or its results cannot be read.
         KeyboardInterrupt: Ctrl-C.
     """
     if workers is not None and workers < 1:
@@ -110,7 +110,7 @@ def _groups(place: Path) -> list[OnDisk]:
         what = "is not a folder" if place.exists() else "there is no such folder"
         raise _core.ConfigError(f"{place}: {what}; expected results of tcplab run")
     try:
-        # Of one experiment, or of several: `results`, and what `tcplab compare` leaves.
+        # A folder of one experiment, or of several: `results`, and the output of `tcplab compare`.
         found = groups_at(place) or [
             group
             for folder in sorted(place.iterdir())
@@ -125,22 +125,22 @@ def _groups(place: Path) -> list[OnDisk]:
 
 
 class _UnrepeatableError(Exception):
-    """Nothing is wrong with a run, but it needs what is not here."""
+    """A run without fault cannot be repeated, because something that it needs is missing."""
 
 
 @dataclass
 class _Checks:
-    """Checks of runs, side by side; all of them stop at once."""
+    """Checks of several runs at once. All of them stop together."""
 
     again: bool
     memory: int
-    """The bytes that a run which is computed anew may hold."""
+    """The bytes that a run may hold when it is computed again."""
     reads: tuple[Path, ...]
-    """What its programs may read, if that is what they could."""
+    """The files that programs may read, provided that they could read them before."""
     _watches: list[_core.Watch] = field(default_factory=list)
 
     def all(self, groups: Sequence[OnDisk], workers: int) -> tuple[list[str], list[Finding]]:
-        """The runs, and what is wrong with them."""
+        """The runs, and the findings about them."""
         with ThreadPoolExecutor(workers) as pool:
             futures: list[Future[list[Finding]]] = []
             runs: list[str] = []
@@ -167,7 +167,7 @@ class _Checks:
 
     @staticmethod
     def _check_group(group: OnDisk) -> tuple[list[Finding], list[str]]:
-        """What is wrong with the files of a group, and the runs that it has."""
+        """The faults of the files of a group, and its runs."""
         findings = []
         if damage := group.damage():
             findings.append(Finding(group.folder, None, *damage))
@@ -196,7 +196,7 @@ class _Checks:
 
     @staticmethod
     def _check_tables(tables: Loaded, plan: _core.Plan, find: Find) -> str:
-        """Compares the digest and checks the laws; gives the digest that the tables have."""
+        """Compares the digest and checks the laws. Returns the digest of the tables."""
         try:
             checked = check(plan, tables, plan.id, find)
         except (TypeError, ValueError) as error:
@@ -245,9 +245,10 @@ class _Checks:
                 find(name, "run again, it leaves another file")
 
     def _access(self, content: bytes) -> Access | str:
-        """What the programs of a run could read, if they may again; or why they cannot.
+        """The files that the programs of a run could read, if they may read them again; else the
+        reason.
 
-        What was stored may be another's: only what the user names is read.
+        Stored lists may come from someone else: only files that the user names are readable.
         """
         try:
             said = json.loads(content)
@@ -263,7 +264,7 @@ class _Checks:
 
 
 def _plan(run: str, text: str, find: Find) -> _core.Plan | None:
-    """The plan that was stored with the tables, if it is theirs."""
+    """The plan stored with the tables, or `None` if it does not belong to them."""
     try:
         plan = _core.Plan.from_json(text)
     except ValueError as error:
@@ -279,7 +280,7 @@ def _plan(run: str, text: str, find: Find) -> _core.Plan | None:
 
 
 def _difference(tables: Loaded, run: str, computed: dict[str, _core.Frame], find: Find) -> str:
-    """Where two runs first differ."""
+    """The first place in which two runs differ."""
     for name in TABLES:
         frame = computed[name]
         numbers = range(frame.parts)
@@ -302,7 +303,7 @@ def _difference(tables: Loaded, run: str, computed: dict[str, _core.Frame], find
 
 
 def _difference_of_rows(name: str, first: int, old: pl.DataFrame, new: pl.DataFrame) -> str | None:
-    """Where rows of a table, from this number on, first differ."""
+    """The first difference between two parts of a table, whose first row has number `first`."""
     for column in old.columns:
         differ = old[column].ne_missing(new[column])
         if differ.any():

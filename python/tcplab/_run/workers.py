@@ -1,7 +1,8 @@
-"""Runs plans side by side, and stops all of them at once.
+"""Runs plans in parallel, and stops all of them together.
 
-Each thread has an `Attempt` for the plans that it takes. `Here` is one on this computer, where the
-Rust side releases the interpreter while it simulates; `cluster` has others.
+Each thread has an `Attempt` for the plans that it takes. `Here` is an attempt on this computer,
+where the Rust side releases the interpreter lock while it simulates; `cluster` has attempts on
+other computers.
 """
 
 from __future__ import annotations
@@ -24,80 +25,80 @@ from tcplab._store.long_table import LongTable
 from tcplab._store.run_groups import Group, InMemory, Ran
 
 TICK_S = 0.1
-"""How long Ctrl-C may go unheard."""
+"""The longest time for which Ctrl-C may go unnoticed."""
 
 PATIENCE_S = 1.0
-"""How long a stopped run may go on before the Python class that it is in is interrupted."""
+"""The time that a stopped run has before the Python class that it is in is interrupted."""
 
 Finish = Callable[[InMemory], Mapping[str, Group]]
-"""Puts tables where they are to stay; says by run where that is."""
+"""Stores tables. Returns the group of each run."""
 
 Tick = Callable[[float], None]
-"""Is told how much simulated time, in seconds, all runs have reached together."""
+"""Called with the simulated time, in seconds, that all runs together have reached."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of runs."""
+    """The outcome of runs."""
 
     finished: Mapping[str, Group] = field(default_factory=dict)
-    """Those that finished, each with the group that it is in."""
+    """The runs that finished, each with its group."""
     failed: Mapping[str, Exception] = field(default_factory=dict)
-    """Those that failed, while others can go on."""
+    """The runs that failed without preventing others."""
     too_large: Sequence[tuple[_core.Plan, _core.TooLargeError]] = ()
-    """Those that held more memory than they get."""
+    """The runs that exceeded their share of the memory."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What became of plans that were tried one after the other."""
+    """The outcome of plans that were tried in order."""
 
     number: int
-    """How many of them: the first ones."""
+    """The number of plans tried, from the first on."""
     groups: Sequence[InMemory]
     failed: Sequence[tuple[int, Exception]] = ()
-    """Those that failed, by their place among the plans."""
+    """The failures, by position among the plans."""
     end: BaseException | None = None
-    """Why none of the others can run."""
+    """The reason why none of the remaining plans can run."""
 
 
 class Attempt(Protocol):
-    """Plans that are being run one after the other, and the means to stop them."""
+    """Plans that run one after the other, and the means to stop them."""
 
     @property
     def reached_s(self) -> float:
-        """How much simulated time, in seconds, they have reached together."""
+        """The simulated time, in seconds, that the plans together have reached."""
 
     def stop(self) -> None:
-        """Ends it soon, from another thread."""
+        """Stops the attempt soon. Called from another thread."""
 
     def run(self, plans: list[_core.Plan]) -> Tried:
-        """Runs some of them, the first ones."""
+        """Runs some of the plans, from the first on."""
 
 
 class Here:
     """An attempt on this computer."""
 
     def __init__(self, access: Access, memory: int) -> None:
-        """Programs have this access, and each run may hold so many bytes."""
+        """`access` is what programs may read; `memory` is the number of bytes each run may hold."""
         self._access = access
         self._watch = _core.Watch(memory)
 
     @property
     def reached_s(self) -> float:
-        """How much simulated time, in seconds, they have reached together."""
+        """The simulated time, in seconds, that the plans together have reached."""
         return self._watch.reached_s
 
     def stop(self) -> None:
-        """Ends it soon, from another thread."""
+        """Stops the attempt soon. Called from another thread."""
         self._watch.stop()
 
     def run(self, plans: list[_core.Plan]) -> Tried:
-        """Runs some of them, the first ones."""
+        """Runs some of the plans, from the first on."""
         if plans[0].commands:
             plans = plans[:1]
         access = self._access
-        # As it is when they begin: what changes while they run is another state.
+        # The state when the programs begin. A change while they run is another state.
         readable = access.state() if plans[0].commands else None
         batch = _core.run_batch(plans, self._watch, LONGEST_S, access.reads, access.hidden)
         groups = [_group(group, plans, readable) for group in batch.groups]
@@ -105,7 +106,7 @@ class Here:
 
 
 def together(plans: Sequence[_core.Plan], threads: int) -> list[list[_core.Plan]]:
-    """Plans that are equal until they change follow each other, as far as no thread idles."""
+    """Groups plans that are equal until they change, unless a thread would then idle."""
     groups: dict[str, list[_core.Plan]] = {}
     for plan in plans:
         groups.setdefault(plan.beginning or plan.id, []).append(plan)
@@ -123,22 +124,22 @@ class Workers:
 
     plans: list[_core.Plan]
     finish: Finish
-    """Puts the tables of runs where they are to stay; called by the threads."""
+    """Stores the tables of runs. Called by the threads."""
     begin: Callable[[], Attempt]
-    """Begins an attempt at some of the plans; called by the threads."""
+    """Begins an attempt at some of the plans. Called by the threads."""
     too_large: list[_core.Plan] = field(default_factory=list)
-    """Runs that held more while others went on beside them."""
+    """Runs that exceeded their share of the memory while others ran."""
 
     _stopping: threading.Event = field(default_factory=threading.Event)
     _running: dict[int, Attempt] = field(default_factory=dict)
-    """By thread, the attempt that it is in."""
+    """The attempt of each thread."""
     _outcomes: queue.SimpleQueue[Outcome | BaseException] = field(default_factory=queue.SimpleQueue)
 
     def outcomes(self, number: int, tick: Tick) -> Generator[Outcome]:
-        """Runs all plans, so many at once; gives what became of them as they end.
+        """Runs all plans, `number` at a time, and yields their outcomes as they end.
 
-        If anything happens in between, like Ctrl-C, everything that runs is stopped first. For that
-        to hold wherever it happens, whoever calls must close the generator.
+        If an exception such as Ctrl-C occurs in between, everything that runs is stopped first. For
+        this to hold everywhere, the caller must close the generator.
         """
         number = min(number, len(self.plans))
         parts = together(self.plans, number)
@@ -146,7 +147,7 @@ class Workers:
         last = accumulate(map(len, parts))
         ends = [end for part, end in zip(parts, last, strict=True) for _ in part]
         pool = Pool(len(self.plans), number, ends)
-        # One more than run: while a thread puts tables where they are to stay, another runs plans.
+        # One thread more than runs: while one stores tables, another runs plans.
         running = threading.Semaphore(number)
         several = range(min(number + 1, len(self.plans)))
         threads = [threading.Thread(target=self._work, args=(pool, running)) for _ in several]
@@ -182,8 +183,9 @@ class Workers:
                     self._wait_for(thread, thread.ident)
 
     def _wait_for(self, thread: threading.Thread, ident: int) -> None:
-        """Waits for the end of a thread. A method of a class of the user's own may never return: it
-        gets a Ctrl-C of its own."""
+        """Waits for a thread to end. A method of a user's class may never return: its thread gets a
+        KeyboardInterrupt of its own.
+        """
         thread.join(PATIENCE_S)
         while thread.is_alive():
             if ident in self._running:
@@ -203,7 +205,7 @@ class Workers:
                 try:
                     tried = self._run(plans)
                 except BaseException as error:
-                    # The main thread raises it.
+                    # The main thread raises the exception.
                     self._outcomes.put(error)
                     return
                 pool.give_back(numbers[tried.number :], tried.number, time.monotonic() - began)
@@ -214,7 +216,7 @@ class Workers:
                 return
 
     def _run(self, plans: list[_core.Plan]) -> Tried:
-        """Runs some of these, the first ones."""
+        """Runs some of these plans, from the first on."""
         attempt = self.begin()
         self._running[threading.get_ident()] = attempt
         if self._stopping.is_set():
@@ -225,8 +227,8 @@ class Workers:
             del self._running[threading.get_ident()]
 
     def _finish(self, plans: list[_core.Plan], tried: Tried) -> None:
-        """Keeps what these left."""
-        # What was finished before everything stops is kept too.
+        """Keeps the tables and failures of an attempt."""
+        # Runs that finished before everything stops are kept too.
         finished: dict[str, Group] = {}
         for group in tried.groups:
             finished |= self.finish(group)
@@ -242,7 +244,7 @@ class Workers:
 
 
 def _group(group: _core.Group, plans: Sequence[_core.Plan], readable: bytes | None) -> InMemory:
-    """What the Rust side hands over, as it is kept."""
+    """A group from the Rust side in the form in which Python keeps it."""
     frames: dict[str, pl.DataFrame | LongTable] = {
         name: pl.DataFrame(frame) if frame.parts == 1 else LongTable(frame)
         for name, frame in group.frames

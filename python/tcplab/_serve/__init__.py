@@ -1,1 +1,1 @@
-"""A store in a browser on this computer: what is there, the answer so far, the report."""
+"""Serves a store to a browser on this computer: its runs, the answer so far, the report."""

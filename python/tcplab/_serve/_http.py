@@ -1,4 +1,4 @@
-"""Answers the browser, and nobody else: on loopback, with a token in the address."""
+"""An HTTP server for one local browser: on loopback, with a token in the address."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, watching: Watching, port: int) -> None:
-        """Port 0 is any that is free.
+        """Port 0 is any free port.
 
         Raises:
-            ConfigError: The port cannot be had.
+            ConfigError: The port is not available.
         """
         self.watching = watching
         self.token = secrets.token_urlsafe(24)
@@ -43,12 +43,13 @@ class Server(ThreadingHTTPServer):
         except OSError as error:
             why = (error.strerror or "unknown").lower()
             raise _core.ConfigError(f"--port: {port} cannot be had: {why}") from None
-        # A page of somebody else that has its name point here asks with that name.
+        # DNS rebinding: a foreign page whose name resolves to this host sends that name in the
+        # request.
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
 
     @property
     def address(self) -> str:
-        """What is typed into a browser."""
+        """The address to open in a browser."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
 
@@ -56,7 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     server_version = "tcplab"
     sys_version = ""
-    # Who connects and says nothing does not keep a thread for ever.
+    # An idle connection must not occupy a thread for ever.
     timeout = 30
 
     def do_GET(self) -> None:
@@ -71,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _refuse  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """The terminal is for the address."""
+        """Silent: the terminal shows the address only."""
 
     def _answer(self) -> None:
         if self.headers.get("Host", "") not in self.server.hosts:
@@ -111,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         if report is None:
             self._send(HTTPStatus.NOT_FOUND, b"there are no such results\n", "text/plain")
         else:
-            # It has a policy of its own.
+            # The report contains its own policy.
             self._send(HTTPStatus.OK, report, PAGE, policy=None)
 
     def _send(self, status: HTTPStatus, content: bytes, kind: str, policy: str | None = "") -> None:
@@ -136,7 +137,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _policy() -> str:
-    """No script runs but that of the page, which asks nobody but this server."""
+    """The content security policy: only the script of the page runs, and it contacts only this
+    server.
+    """
     digest = base64.b64encode(hashlib.sha256(_pages.script().encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "

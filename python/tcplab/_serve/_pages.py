@@ -1,4 +1,4 @@
-"""The page about a store: how far it is, the answer so far, and its runs."""
+"""The page about a store: its progress, the answer so far, and its runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tcplab._store.plans import Called
 from tcplab._text.cells import LEFT, Column
 
 PAGE = 100
-"""So many runs are on a page."""
+"""The number of runs on a page."""
 
 
 def overview(state: State, find: str, page: int) -> str:
-    """The page; `find` are words that runs are chosen by."""
+    """The page. `find` holds the words that select runs."""
     done = f"{_finished(state)} of {_number(len(state.planned))}" if state.planned else "0"
     title = f"{done} · {state.place}"
     return f"""<!doctype html>
@@ -63,7 +63,7 @@ address.</p></footer>
 
 @cache
 def script() -> str:
-    """The page's own."""
+    """The script of the page."""
     return _file("serve.js")
 
 
@@ -213,5 +213,7 @@ def _words(run: Called, short: dict[str, str], state: State) -> Sequence[str]:
 
 
 def _is(word: str, one: str) -> bool:
-    """What has a value has it as a whole: `repetition=1` is no 10."""
+    """Whether a search word matches. A word with a value must match to the end: `repetition=1` does
+    not match 10.
+    """
     return one.endswith(word) if "=" in word else word in one

@@ -1,4 +1,4 @@
-"""What is in a folder of results, looked at again when it has changed."""
+"""The contents of a folder of results, read again when it changes."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ from tcplab._store.run_groups import is_held
 from tcplab._store.store import GROUP, Store
 
 LOOK_S = 0.5
-"""How often a folder is looked at. Another computer's is not asked more often than it can bear."""
+"""The interval at which a folder is examined. A remote folder is examined less often."""
 
 LOOK_FAR_S = 15.0
 
 SHARE = 0.5
-"""At most this share of the time goes into reading anew what goes on changing."""
+"""The greatest share of the time that is spent on reading a folder that keeps changing."""
 
 UNREADABLE = (ValueError, OSError, pl.exceptions.PolarsError)
-"""What reading tables raises that were changed after they had been checked."""
+"""The exceptions raised by reading tables that changed after they were checked."""
 
 Signature = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
 class State:
-    """What was there when it was last looked at."""
+    """The contents of a folder at one time."""
 
     number: int = 0
-    """Another one for each state."""
+    """A number that differs for each state."""
     place: str = ""
     trouble: str = ""
-    """Why there are no results, or none that are newer."""
+    """Why there are no results, or no newer ones."""
     results: Results | None = None
     planned: Sequence[Called] = ()
-    """The runs that were asked for; those that are there, if there is no list of them."""
+    """The runs that were asked for; without a list of them, the runs that are stored."""
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Why each run failed that did."""
+    """The reason for each failed run, by its id."""
     is_running: bool = False
-    """Whether a process writes results now."""
+    """Whether a process is writing results."""
     left_s: float | None = None
-    """About how long that will go on."""
+    """The estimated remaining time of that process."""
 
     @cached_property
     def finished(self) -> frozenset[str]:
-        """The runs whose results are there."""
+        """The runs whose results are stored."""
         return frozenset() if self.results is None else frozenset(self.results.runs["run"])
 
     @cached_property
     def said(self) -> Content | str:
-        """What a report says of the results; why there is none."""
+        """The content of a report on the results, or the reason why there is none."""
         if self.results is None:
             return self.trouble
         with _LOCK, warnings.catch_warnings(action="ignore"):
@@ -75,7 +75,7 @@ class State:
 
     @cached_property
     def goodput(self) -> dict[str, float]:
-        """Of all flows of each run together, in Mbit/s."""
+        """The goodput of all flows of each run together, in Mbit/s."""
         if self.results is None:
             return {}
         try:
@@ -90,14 +90,14 @@ class State:
         return None if self.results is None else _report(self.results)
 
     def report_of(self, run: str) -> bytes | None:
-        """The report of one run, if its results are there."""
+        """The report of one run, if its results are stored."""
         if self.results is None or run not in self.finished:
             return None
         return _report(self.results[run])
 
 
 _LOCK = threading.RLock()
-"""Warnings are a matter of the whole process: one thread at a time has its own way with them."""
+"""Warning filters are global to the process: one thread at a time may change them."""
 
 
 def _report(results: Results) -> bytes | None:
@@ -109,10 +109,10 @@ def _report(results: Results) -> bytes | None:
 
 
 class Watching:
-    """Looks at a folder for as long as it is open."""
+    """Watches a folder for as long as it is open."""
 
     def __init__(self, place: str | PathLike[str]) -> None:
-        """`place` is a folder or an address. It need not be there yet."""
+        """`place` is a folder or an address. It need not exist yet."""
         self._place = place
         self._closed = threading.Event()
         self._seen: tuple[Signature, bool] | None = None
@@ -122,13 +122,13 @@ class Watching:
         self._thread = threading.Thread(target=self._go_on, daemon=True)
 
     def __enter__(self) -> Watching:
-        """Looks once, and then goes on in a thread."""
+        """Reads the folder once, and continues in a thread."""
         self.look()
         self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Ends the thread."""
+        """Stops the thread."""
         self._closed.set()
         self._thread.join(timeout=LOOK_S)
 
@@ -137,7 +137,7 @@ class Watching:
             self.look()
 
     def look(self) -> None:
-        """Reads what is there, if it is not what was there before."""
+        """Reads the folder again if it has changed."""
         try:
             folder = at(self._place)
             seen = _signature(folder), _is_running(folder)
@@ -147,7 +147,7 @@ class Watching:
         else:
             trouble = ""
         began = time.monotonic()
-        # The end is looked at without delay.
+        # The end of a run is read without delay.
         if seen == self._seen or (seen[1] and began < self._not_before):
             return
         self._seen = seen
@@ -168,7 +168,7 @@ class Watching:
                 try:
                     results = stored(self._place)
                 except _core.ConfigError as error:
-                    # Where the first run goes on, it is no wonder that there is nothing.
+                    # While the first run is in progress, the absence of results is no error.
                     trouble = "" if is_running and not _has_groups(folder) else _one_line(error)
         before = self.state
         if (
@@ -177,9 +177,9 @@ class Watching:
             and folder is not None
             and folder.is_dir()
         ):
-            # What was read remains: a group may be damaged, or be on its way to another place.
+            # The earlier results stay: a group may be damaged, or be on its way to another place.
             results, planned = before.results, planned or before.planned
-            # It is tried once more, when nothing else has changed.
+            # Reading is tried again even if nothing else changes.
             self._seen = None
         if results is not None and not planned:
             planned = called(results.plans)
@@ -194,16 +194,16 @@ class Watching:
         )
         state = replace(state, left_s=self._left_s(state))
         if state.results is before.results:
-            # The files of what was read before may be no more.
+            # The files of results read earlier may be gone.
             known = {"finished", "said", "goodput", "report"} & before.__dict__.keys()
             state.__dict__.update({name: before.__dict__[name] for name in known})
-        # They are read now, while they are what was checked.
+        # Computed now, while the files are those that were checked.
         for name in ("said", "goodput"):
             getattr(state, name)
         return state
 
     def _left_s(self, state: State) -> float | None:
-        """From how many runs have finished since a process was first seen to write."""
+        """Estimated from the runs that have finished since a process was first seen to write."""
         if not state.is_running:
             self._began = None
             return None
@@ -217,7 +217,7 @@ class Watching:
 
 
 def _signature(folder: Path) -> Signature:
-    """What changes whenever results come or go."""
+    """A value that changes whenever results are added or removed."""
     if not folder.is_dir():
         return ()
     parts = [
@@ -233,7 +233,7 @@ def _has_groups(folder: Path) -> bool:
 
 
 def _is_running(folder: Path) -> bool:
-    """Whether the process lives that has a working folder there."""
+    """Whether a living process has a working folder there."""
     if not folder.is_dir():
         return False
     for working in Store(folder).leftovers():

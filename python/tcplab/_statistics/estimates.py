@@ -11,11 +11,11 @@ import polars as pl
 def limits(
     frame: pl.DataFrame, names: Sequence[str], *, statistic: str, level: float
 ) -> list[pl.Series]:
-    """Of columns of lists, one for each name: half the width of Student's interval of the mean, and
-    the limits of the mean or median (`statistics.interval`), as columns `..._ci`, `..._low`,
+    """For each named column of lists: half the width of Student's interval of the mean, and the
+    limits of the mean or median (`statistics.interval`), as columns `..._ci`, `..._low`,
     `..._high`.
 
-    Nothing where there are too few values.
+    The limits are null where a list has too few values.
     """
     found: list[pl.Series] = []
     for name in names:
@@ -49,9 +49,9 @@ def _limits(
 
 
 def jain(column: str) -> pl.Expr:
-    """Jain's fairness index: 1 if all values are equal, 1/n if one has everything.
+    """Jain's fairness index: 1 if all values are equal, 1/n if one value has everything.
 
-    Nothing where all values are zero.
+    Null if all values are zero.
     """
     values = pl.col(column)
     squares = values.pow(2).sum()
@@ -59,33 +59,33 @@ def jain(column: str) -> pl.Expr:
 
 
 def covered(start: str, end: str) -> pl.Expr:
-    """The length of the time in which any of the intervals from `start` to `end` runs."""
+    """The total time during which any of the intervals from `start` to `end` runs."""
     starts, ends = (pl.col(column).sort_by(start) for column in (start, end))
-    # What the intervals before have covered already.
+    # The end of the time that earlier intervals cover.
     reached = ends.cum_max().shift(1)
     return (ends - pl.max_horizontal(starts, reached)).clip(lower_bound=0.0).sum()
 
 
 def percentile(column: str, share: float, longest: pl.Expr) -> pl.Expr:
-    """The least value that this share of all does not exceed (the nearest rank).
+    """The least value that this share of all values does not exceed (nearest rank).
 
-    So many more count as longer than every value; nothing where the rank is one of those.
+    `longest` further values count as longer than every value; the result is null where the rank
+    falls on one of them.
     """
     values = pl.col(column).drop_nulls().sort()
-    # In whole numbers: 0.95 of 20 is the 19th, whatever 0.95 is in binary.
+    # In integers: 0.95 of 20 is the 19th, whatever 0.95 is in binary.
     rank = (round(share * 100) * (values.len() + longest) + 99) // 100
     return values.get((rank - 1).cast(pl.Int64), null_on_oob=True)
 
 
 OUTLINE = 48
-"""The corners of an ellipse as it is drawn."""
+"""The number of corners of an ellipse as it is drawn."""
 
 
 def ellipse(xs: pl.Series, ys: pl.Series) -> list[tuple[float, float]]:
-    """The outline of the points that are one standard deviation away from the mean in every
-    direction: the contour of the normal distribution with the covariance of these points.
-
-    Nothing of fewer than three points, or where all are equal.
+    """The contour one standard deviation away from the mean in every direction: a level set of the
+    normal distribution with the covariance of these points. Empty for fewer than three points, or
+    if all points are equal.
     """
     if len(xs) < 3:
         return []
@@ -96,7 +96,7 @@ def ellipse(xs: pl.Series, ys: pl.Series) -> list[tuple[float, float]]:
     ).row(0)  # fmt: skip
     if in_x + in_y == 0:
         return []
-    # The lower triangle whose product with its transpose is the covariance (Cholesky).
+    # The lower triangular matrix whose product with its transpose is the covariance (Cholesky).
     a = math.sqrt(in_x)
     b = both / a if a > 0 else 0.0
     c = math.sqrt(max(in_y - b * b, 0.0))

@@ -1,11 +1,12 @@
-"""Limits of means, quantiles, differences and ratios, for arrays of finite numbers.
+"""Confidence limits of means, quantiles, differences and ratios, for arrays of finite numbers.
 
-Student's interval of a mean holds for normal data, and falls to 84 % for ten values of a log-normal
-distribution. The limits of a mean here are the outermost of up to three intervals: Student's; where
-the sample is skewed by more than its standard error, Hall's (1992), which bends Student's t by the
-sample's skewness; and where all values have one sign and a log-normal distribution is not clearly
-less likely than a normal one, that of a log-normal mean (Zou, Huang and Zhang 2009). Of normal data
-the others seldom apply and hardly reach further.
+Student's interval of a mean is exact for normal data, but its coverage falls to 84 % for ten values
+of a log-normal distribution. The limits of a mean are therefore the outermost of up to three
+intervals. Student's interval always applies. Hall's (1992), which bends Student's t by the sample's
+skewness, applies where the skewness of the sample exceeds its standard error. The interval of a
+log-normal mean (Zou, Huang and Zhang 2009) applies where all values have one sign and a log-normal
+distribution is not clearly less likely than a normal one. For normal data the other two rarely
+apply, and hardly widen the result.
 """
 
 from __future__ import annotations
@@ -23,30 +24,37 @@ Levels = float | Array
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 FEWEST = 10
-"""Of fewer values, all may come from one of two modes: with weights 0.7 and 0.3, in 4 % of the
-samples of nine, and 17 % of those of five. No interval that suits normal data then holds.
+"""The fewest values that get an interval. Of fewer, all may come from one of two modes: with
+weights 0.7 and 0.3, in 4 % of the samples of nine and 17 % of the samples of five. No interval that
+suits normal data then covers the mean.
 """
 
 SHORTFALL = 0.0125
-"""How far the range of all values may fall short of the level of a median: five have 93.75 %."""
+"""The shortfall of coverage that the range of all values may have for a median: five values cover
+it with 93.75 %.
+"""
 
 WIDENED = 0.05
-"""By so much of the range such a median's interval is widened at both ends: it then has 95 % for
-normal, log-normal and uniform data, and at least 93.75 % for all.
+"""Such an interval of a median is widened at both ends by this share of the range. It then covers
+95 % for normal, log-normal and uniform data, and at least 93.75 % for all data.
 """
 
 CORRELATED = 0.7
-"""From this correlation on, limits of two means say less about a difference than its pairs do."""
+"""From this correlation on, the limits of two means say less about their difference than the pairs
+do.
+"""
 
 LEAST_P = 1e-10
-"""Smaller probabilities are said to be this one."""
+"""Smaller p-values are reported as this one."""
 
 GRID, ROUNDS = 33, 4
-"""Places of a search that are looked at together, and how often it begins again between two."""
+"""The number of places that a search evaluates together, and how often it continues between two of
+them.
+"""
 
 
 def array(values: Any) -> Array:
-    """Numbers as this module takes them."""
+    """Numbers in the form that this module uses."""
     return np.asarray(values, dtype=np.float64)
 
 
@@ -71,9 +79,10 @@ def limits_of_mean(values: Array, level: float, *, is_normal: bool) -> tuple[flo
 def of_groups(
     groups: Sequence[Array], q: float | None, level: float
 ) -> list[tuple[float, float] | None]:
-    """The limits of the mean, or of a quantile, of each group; nothing where it has too few values.
+    """The limits of the mean, or of a quantile, of each group; `None` for a group of too few
+    values.
 
-    Those of `statistics.interval`, to the bit, for many groups at once.
+    Bit for bit those of `statistics.interval`, for many groups at once.
     """
     limits: list[tuple[float, float] | None] = [None] * len(groups)
     alike: dict[int, list[int]] = {}
@@ -92,7 +101,7 @@ def of_groups(
 
 
 def of_means(rows: Array, level: Levels) -> tuple[Array, Array]:
-    """The limits of the mean of each row, at one level or one for each row."""
+    """The limits of the mean of each row, at one level or at one level per row."""
     low, high = student(rows, level)
     n, (centred, variance) = rows.shape[1], _moments(rows)
     spread = np.where(variance > 0, variance, 1.0)
@@ -100,7 +109,7 @@ def of_means(rows: Array, level: Levels) -> tuple[Array, Array]:
     error = math.sqrt(6 * (n - 2) / ((n + 1) * (n + 3)))
     low, high = _outermost(low, high, *_hall(rows, skewness, level), abs(skewness) > error)
     low, high = _outermost(low, high, *_lognormal(rows, level))
-    # What is below zero is mirrored.
+    # Negative values are mirrored.
     mirrored_low, mirrored_high, applies = _lognormal(-rows, level)
     return _outermost(low, high, -mirrored_high, -mirrored_low, applies)
 
@@ -113,7 +122,9 @@ def student(rows: Array, level: Levels) -> tuple[Array, Array]:
 
 
 def half_widths(deviations: Array, counts: Any, level: Levels) -> Array:
-    """Half of Student's interval of a mean: t * s / sqrt(n), with n - 1 degrees of freedom."""
+    """Half the width of Student's interval of a mean: t * s / sqrt(n), with n - 1 degrees of
+    freedom.
+    """
     counts = np.asarray(counts, dtype=np.float64)
     quantiles: Array = special.stdtrit(counts - 1, (1 + level) / 2)
     return np.asarray(quantiles * deviations / np.sqrt(counts))
@@ -134,8 +145,8 @@ def _outermost(
 
 
 def _hall(rows: Array, skewness: Array, level: Levels) -> tuple[Array, Array]:
-    """Hall's limits: his transformation makes Student's t symmetrical, and is undone at the
-    quantiles of t.
+    """Hall's limits: Hall's transformation makes Student's t symmetrical; its inverse is taken at
+    the quantiles of t.
     """
     n = rows.shape[1]
     skewness = skewness * math.sqrt(n * (n - 1)) / (n - 2)
@@ -150,8 +161,8 @@ def _hall(rows: Array, skewness: Array, level: Levels) -> tuple[Array, Array]:
 
 
 def _lognormal(rows: Array, level: Levels) -> tuple[Array, Array, Bools]:
-    """The limits of log-normal means, and of which rows they are asked for: all values are above
-    zero, and the likelihood is at least 1/e of that of a normal distribution.
+    """The limits of log-normal means, and the rows to which they apply: all values are above zero,
+    and the likelihood is at least 1/e of that of a normal distribution.
     """
     n = rows.shape[1]
     is_positive = (rows > 0).all(axis=1)
@@ -168,7 +179,7 @@ def _lognormal(rows: Array, level: Levels) -> tuple[Array, Array, Bools]:
     is_spread = is_positive & (deviations > 0) & (spread > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         likelihood = n * (np.log(spread) - np.log(deviations)) - logs.sum(axis=1)
-    # Greater ones are infinite.
+    # Greater exponents overflow to infinity.
     high = np.exp(np.minimum(high, 700.0))
     return np.exp(low), high, is_spread & (likelihood > -1)
 
@@ -178,8 +189,8 @@ def difference_of_two(
     limits: tuple[tuple[Any, Any], tuple[Any, Any]],
     correlation: float = 0.0,
 ) -> tuple[float, Any, Any]:
-    """A difference and its limits, from those of both parts (Zou and Donner 2008). Limits may be
-    arrays, one for each level.
+    """A difference and its limits, from the limits of both parts (Zou and Donner 2008). Limits may
+    be arrays with one value per level.
     """
     (one, other), ((l1, u1), (l2, u2)) = points, limits
     apart = one - other
@@ -196,8 +207,9 @@ def ratio_of_two(
     limits: tuple[tuple[float, float], tuple[float, float]],
     correlation: float = 0.0,
 ) -> tuple[float, float, float] | None:
-    """A ratio and its limits, from those of both parts (Donner and Zou 2012): at its limits, the
-    difference to the multiple of the other has a limit at zero. Nothing where there are none.
+    """A ratio and its limits, from the limits of both parts (Donner and Zou 2012): at a limit of
+    the ratio, the difference to that multiple of the other part has a limit at zero. `None` where
+    there are no limits.
     """
     (one, other), ((l1, u1), (l2, u2)) = points, limits
     if other < 0:
@@ -219,7 +231,7 @@ def ratio_of_two(
 
 
 def correlation(one: Array, other: Array) -> float:
-    """Pearson's correlation; 0 where one does not vary."""
+    """Pearson's correlation; 0 where one side does not vary."""
     one, other = one - one.mean(), other - other.mean()
     squares = float((one * one).sum() * (other * other).sum())
     return float((one * other).sum()) / math.sqrt(squares) if squares > 0 else 0.0
@@ -230,8 +242,9 @@ def paired_difference(
 ) -> tuple[Array, Array]:
     """The limits of the mean difference of pairs, at each of the levels.
 
-    Those of the mean of the differences; and where pairs have little in common, those from both
-    means too, which hold for skewed data whose differences do not look so.
+    These are the limits of the mean of the differences. Where pairs are weakly correlated, the
+    limits from both means count too: they hold for skewed data whose differences do not look
+    skewed.
     """
     low, high = _repeated(values - baseline, levels, is_normal)
     r = correlation(values, baseline)
@@ -253,8 +266,8 @@ def paired_ratio(
     values: Array, baseline: Array, level: float, *, is_normal: bool
 ) -> tuple[float, float] | None:
     """The limits of the ratio of the means of pairs: the multiples of the baseline from which the
-    mean difference cannot be told from zero (Fieller 1954), or those from both means if they lie
-    further out. Nothing where there are none.
+    mean difference cannot be told from zero (Fieller 1954), or the limits from both means where
+    these lie further out. `None` where there are no limits.
     """
     points, limits = _both(values, baseline, level, is_normal)
     if points[1] == 0 or limits[1][0] <= 0 <= limits[1][1]:
@@ -284,7 +297,7 @@ def _both(
 
 
 def _furthest(holds: Callable[[Array], Bools], centre: float, side: int) -> float | None:
-    """How far from the centre something holds; nothing if there is no end to it."""
+    """The distance from the centre up to which a condition holds; `None` if it has no end."""
     steps = array((abs(centre) or 1.0) * 2.0 ** np.arange(-20, 31))
     failing = np.flatnonzero(~holds(centre + side * steps))
     if len(failing) == 0:
@@ -299,7 +312,7 @@ def _furthest(holds: Callable[[Array], Bools], centre: float, side: int) -> floa
 
 
 def limits_of_quantile(values: Array, q: float, level: float) -> tuple[float, float]:
-    """The values of the ranks that hold a quantile with the level, whatever the distribution."""
+    """The values at the ranks that cover a quantile with this level, whatever the distribution."""
     ordered = np.sort(values)
     lower, upper = _ranks(len(values), q, level) or (1, len(values))
     low, high = float(ordered[lower - 1]), float(ordered[upper - 1])
@@ -310,8 +323,8 @@ def limits_of_quantile(values: Array, q: float, level: float) -> tuple[float, fl
 
 
 def _coverage(n: int, q: float, lower: int, upper: int) -> float:
-    """How probable it is that a quantile lies from one rank to the other: that at least `lower`
-    values are below it, and fewer than `upper`.
+    """The probability that a quantile lies between two ranks: at least `lower` values are below it,
+    and fewer than `upper`.
     """
     below = float(special.bdtr(upper - 1, n, q))
     return below - float(special.bdtr(lower - 1, n, q))
@@ -319,8 +332,8 @@ def _coverage(n: int, q: float, lower: int, upper: int) -> float:
 
 @lru_cache(maxsize=1024)
 def _ranks(n: int, q: float, level: float) -> tuple[int, int] | None:
-    """The closest ranks, from 1, that hold a quantile with the level; of equally close ones, those
-    that hold it best. Nothing if all values do not.
+    """The closest ranks, from 1, that cover a quantile with this level; of equally close ones,
+    those with the best coverage. `None` if even the range of all values does not.
     """
     below: Array = special.bdtr(np.arange(n, dtype=np.float64), n, q)
     best: tuple[int, float, int] | None = None
@@ -338,7 +351,7 @@ def _ranks(n: int, q: float, level: float) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)
 def fewest_of_quantile(q: float, level: float) -> int:
-    """The fewest values that allow the interval of a quantile."""
+    """The fewest values that allow an interval of a quantile."""
     n = 2
     while _coverage(n, q, 1, n) < level - (SHORTFALL if q == 0.5 else 0.0):
         n += 1
@@ -352,14 +365,16 @@ def effect(apart: Array) -> float | None:
     if deviation == 0:
         return None
     freedom = n - 1
-    # Hedges 1981: Gamma(m/2) / (sqrt(m/2) * Gamma((m - 1)/2)); with one degree there is none.
+    # Hedges 1981: Gamma(m/2) / (sqrt(m/2) * Gamma((m - 1)/2)); undefined for one degree of freedom.
     logs = math.lgamma(freedom / 2) - math.lgamma((freedom - 1) / 2) if freedom > 1 else -math.inf
     unbiased = math.exp(logs) / math.sqrt(freedom / 2)
     return float(apart.mean()) / deviation * unbiased
 
 
 def runs_needed(apart: Array, margin: float, power: float) -> int | None:
-    """How many pairs show with this power that there is no difference of the margin, if so."""
+    """The number of pairs with which a test of this power shows that there is no difference of the
+    margin, if there is none.
+    """
     if len(apart) < 2 or margin <= 0:
         return None
     deviation = float(apart.std(ddof=1))
@@ -368,7 +383,7 @@ def runs_needed(apart: Array, margin: float, power: float) -> int | None:
 
     def is_enough(n: int) -> bool:
         shift = margin * math.sqrt(n) / deviation
-        # One side fails where t exceeds its quantile although it is shifted against it.
+        # One of the two tests fails where t exceeds its quantile despite the shift against it.
         quantile = float(special.stdtrit(n - 1, LEVEL_OF_TESTS))
         fails = float(special.nctdtr(n - 1, -shift, -quantile))
         return 2 * fails - 1 >= power
@@ -389,11 +404,13 @@ LEVEL_OF_TESTS = 0.95
 
 
 def least(is_seen: Callable[[Array], Bools], most: float) -> float:
-    """The least p at which something is seen, if it is at all greater ones; at most `most`."""
+    """The least p, at most `most`, at which an effect is seen, provided it is seen at all greater
+    ones.
+    """
     low, high = math.log(LEAST_P), math.log(most)
     for _ in range(ROUNDS):
         places = array(np.linspace(low, high, GRID))
-        # The last one stands for itself: nothing is seen, or where it was seen before.
+        # The sentinel at the end is the result of the round before, or "not seen".
         first = int(np.argmax(np.append(is_seen(np.exp(places[:-1])), True)))
         if first == 0:
             break
@@ -404,7 +421,7 @@ def least(is_seen: Callable[[Array], Bools], most: float) -> float:
 
 
 def warm_up(values: Array, batch: int) -> int | None:
-    """Where MSER-5 cuts a series."""
+    """The place at which MSER-5 cuts a series."""
     batches = len(values) // batch
     if batches < 2:
         return None

@@ -1,4 +1,4 @@
-"""Long series of points made short enough to draw."""
+"""Thins long series of points, so that they are quick to draw."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ MOST_POINTS = 2000
 """The most points of one line: about two for each pixel of its width."""
 
 GROUP, LENGTH = "thin: group", "thin: length"
-"""Columns for the time being, called as no column of a table is."""
+"""Temporary columns. No column of a table has such a name."""
 
 
 def thin(points: pl.DataFrame, *, by: str, y: str, most: int = MOST_POINTS) -> pl.DataFrame:
-    """At most so many points of each series, which look the same when drawn.
+    """Thins each series to a number of points that look the same when drawn.
 
-    Neighbours are put together, and of each group the least and the greatest are kept: no peak
-    is lost.
+    Neighbours are grouped, and the least and the greatest point of each group are kept: no peak is
+    lost.
 
     Args:
         points: The points of all series, in the order of time.
-        by: The column that tells series apart.
+        by: The column that identifies the series.
         y: The column that is drawn.
         most: The most points of a series.
     """
@@ -27,7 +27,7 @@ def thin(points: pl.DataFrame, *, by: str, y: str, most: int = MOST_POINTS) -> p
     length = pl.len().over(by)
     group = place * (most // 2) // length
     drawn = pl.col(y)
-    # Of equal ones the first, so that of each group at most two remain.
+    # The first of equal points only, so that each group keeps at most two.
     within = [by, GROUP]
     is_least = place_in(drawn.arg_min(), within)
     is_greatest = place_in(drawn.arg_max(), within)

@@ -1,4 +1,4 @@
-"""Writes single files, whole or not at all."""
+"""Writes single files atomically."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def put(content: bytes, path: Path) -> None:
-    """Writes a file. A disk that fills up on the way leaves no half of one."""
+    """Writes a file. A disk that fills up leaves no partial file."""
     for leftover in path.parent.glob(f".{escape(path.stem)}.*{escape(path.suffix)}"):
         writer = leftover.name.removesuffix(path.suffix).rpartition(".")[2]
         if writer.isdecimal() and not _lives(int(writer)):

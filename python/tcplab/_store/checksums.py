@@ -1,7 +1,8 @@
-"""Whether the stored files of a group of runs are as they were written.
+"""Detects whether the stored files of a group of runs have been changed.
 
-The folder of a group has a list of its files with their SHA-256, in the format of `sha256sum`: `cd`
-into the folder and `sha256sum --check files.sha256` checks the same. The list is written last.
+The folder of a group lists its files with their SHA-256, in the format of `sha256sum`: `cd` into
+the folder and `sha256sum --check files.sha256` makes the same check. The list is the last file to
+be written.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 LIST = "files.sha256"
-"""The name of the list."""
+"""The name of the list of checksums."""
 
 OF_RUN = re.compile(r"[0-9a-f]{16}/[^/]+")
-"""How the list names a further file of a run: in a folder named by the run's id."""
+"""The name under which the list has a further file of a run: in a folder named after the run's id.
+"""
 
 
 def write_list(folder: Path, sums: Mapping[str, str]) -> bytes:
-    """Writes the list, from the checksums by name, and gives its content."""
+    """Writes the list, given the checksum of each file by name, and returns its content."""
     lines = (f"{digest}  {name}\n" for name, digest in sums.items())
     text = "".join(lines).encode()
     (folder / LIST).write_bytes(text)
@@ -45,7 +47,7 @@ def checksum(data: bytes) -> str:
 
 
 def content(path: Path) -> bytes:
-    """The content of a file. A pipe in its place is empty: nobody is waited for."""
+    """The content of a file. A pipe in its place reads as empty, without waiting for a writer."""
     with open(path, "rb", opener=_at_once) as file:
         return file.read() or b""
 
@@ -55,9 +57,9 @@ def _at_once(path: str, flags: int) -> int:
 
 
 def damage(folder: Path, needed: Iterable[str]) -> tuple[str, str] | None:
-    """The first file of a group that is not as it was written, and what is wrong with it.
+    """The first file of a group that differs from what was written, and how; `None` if none does.
 
-    Every listed file must be there with its checksum, and those that are `needed` must be listed.
+    Every listed file must exist with its checksum, and every file in `needed` must be listed.
     """
     try:
         sums = listed(folder)

@@ -1,7 +1,7 @@
-"""Keeps a store small and without doubles: merges small groups, and removes what is there twice.
+"""Keeps a store small: merges small groups, and removes duplicate runs.
 
-A group that takes the place of others is there before they go, so that a kill at any moment costs
-nothing: it leaves runs in two groups, and equal results in both.
+A group that replaces others is complete before they are removed. A kill at any moment loses
+nothing: runs may then be in two groups, with equal results in both.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from tcplab._store.run_groups import (
 )
 
 MERGED = 16 << 20
-"""Small groups become one of about so many bytes."""
+"""The size in bytes that merged groups aim at."""
 
 MOST_SMALL = 16
-"""So many small groups may stay."""
+"""The number of small groups that are left alone."""
 
 
 class Tidying:
-    """The groups of a folder whose lock is held by the caller. What a process reads stays."""
+    """The groups of a folder whose lock the caller holds. Groups that a process reads are left
+    alone.
+    """
 
     def __init__(self, folder: Path, working: Path, groups: Sequence[OnDisk]) -> None:
-        """New groups are made in the folder `working`. Groups that cannot be read are left out."""
+        """New groups are made in the folder `working`. Unreadable groups are left out."""
         self._folder = folder
         self._working = working
         self.groups = {group.folder: group for group in groups if _is_readable(group)}
@@ -45,8 +47,8 @@ class Tidying:
         """The checksums of the lists of groups that were made of good ones."""
 
     def remove_doubles(self, chosen: Mapping[str, OnDisk], replaced: Iterable[OnDisk]) -> None:
-        """Removes runs that are in another group too: those `chosen` stay, or else the first by
-        name. Of groups that were `replaced` everything goes that is somewhere else.
+        """Removes runs that are in another group too. The run in the `chosen` group stays, or else
+        that in the first group by name. A run of a `replaced` group goes if it is anywhere else.
         """
         gone = {group.folder for group in replaced}
         owners = {run: group.folder for run, group in chosen.items()}
@@ -67,8 +69,8 @@ class Tidying:
                 self._remove(folder)
 
     def merge(self, order: Mapping[str, int]) -> None:
-        """Makes large groups of the small ones where these are many, and one of those that have
-        these runs if it is small itself; with the runs in this order.
+        """Merges the small groups if there are many, in the order given for their runs. The runs of
+        `order` themselves become one group if it is small.
         """
         free = (group for folder, group in self.groups.items() if folder not in self._held)
         small = [group for group in free if size(group.ran) < run_groups.SMALL]
@@ -120,7 +122,7 @@ class Tidying:
         self.written.append(listed)
 
     def _remove(self, folder: Path) -> None:
-        # In one step it is no group any more, whoever looks.
+        # Renamed in one step: no reader sees half a group.
         gone = self._working / f"{folder.name}.gone"
         folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
@@ -134,7 +136,7 @@ def _is_readable(group: OnDisk) -> bool:
 
 
 def _together(groups: Sequence[OnDisk]) -> Iterator[list[OnDisk]]:
-    """Groups that follow each other, about as many as make one."""
+    """Consecutive groups, about as many as make up one merged group."""
     now: list[OnDisk] = []
     total = 0
     for group in groups:

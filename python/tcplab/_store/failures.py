@@ -1,4 +1,4 @@
-"""The runs that failed while the others of their experiment went on, kept beside the results."""
+"""Keeps a list of failed runs beside the results of the runs that succeeded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILED = "failed.json"
 
 
 def keep_failed(folder: Path, plans: Sequence[_core.Plan], failed: Mapping[str, str]) -> None:
-    """Writes down which of these runs failed, and why; of others stays what is known."""
+    """Records which of these runs failed, and why. Earlier records of other runs are kept."""
     path = folder / FAILED
     if not failed and not path.exists():
         return
@@ -37,7 +37,7 @@ def keep_failed(folder: Path, plans: Sequence[_core.Plan], failed: Mapping[str, 
 
 
 def failures(folder: Path) -> dict[str, str]:
-    """Why each run failed that did."""
+    """The reason for each failed run, by its id."""
     try:
         read = json.loads((folder / FAILED).read_text(encoding="utf-8"))
         return {str(one["run"]): str(one["reason"]) for one in read["failed"]}

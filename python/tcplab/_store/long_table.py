@@ -1,4 +1,4 @@
-"""Tables that are too long for the memory."""
+"""Tables that are too long for memory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from polars.io.plugins import register_io_source
 from tcplab import _core
 
 ROWS = 65_536
-"""The rows of a part, here and in Parquet files."""
+"""The number of rows in a part, here and in Parquet files."""
 
 
 @dataclass(frozen=True)
 class LongTable:
-    """A table whose rows wait in a file, and are read part by part."""
+    """A table whose rows are in a temporary file and are read part by part."""
 
     frame: _core.Frame
 
     def lazy(self) -> pl.LazyFrame:
-        """The table, to be asked."""
+        """The table as a lazy frame."""
         return register_io_source(self._read, schema=self._schema, is_pure=True)
 
     @cached_property
@@ -50,16 +50,16 @@ class LongTable:
             yield part if columns is None else part.select(columns)
 
     def estimated_size(self) -> int:
-        """The bytes that it holds in memory."""
+        """The number of bytes held in memory."""
         return int(pl.DataFrame(self.frame.part(self.frame.parts - 1)).estimated_size())
 
     def write_parquet(self, path: Path) -> str:
-        """Writes the table to a file, and gives the file's SHA-256.
+        """Writes the table to a file, and returns the SHA-256 of the file.
 
         Raises:
             OSError: The file cannot be written.
         """
-        # What the system says of a disk without room comes as an error of polars.
+        # Polars reports a full disk as an error of its own.
         try:
             with path.open("wb") as file:
                 self.lazy().sink_parquet(

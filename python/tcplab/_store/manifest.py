@@ -1,7 +1,7 @@
-"""The experiment as it was written and the list of its runs, kept beside the results.
+"""Keeps the experiment as written, and the list of its runs, beside the results.
 
-An id names a result, whatever experiments call it: the list holds the names that this experiment
-gives its runs, in its order.
+An id names a result, not an experiment. The list holds the names that this experiment gives its
+runs, in its order.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 RUNS = "runs.json"
 
 RUN = re.compile(r"[0-9a-f]{16}")
-"""A run's id."""
+"""The form of a run's id."""
 
 
 def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> None:
-    """Writes both files unless they are there already. A folder that takes neither gets a warning:
-    the results are complete without them.
+    """Writes both files unless they exist already. If the folder takes neither, warns: the results
+    are complete without them.
 
-    A file of the same name that somebody else wrote stays as it is.
+    A file of the same name that somebody else wrote is left alone.
     """
     text, kind = as_written(experiment)
     name, content = f"experiment{kind}", text.encode()
     about = {"file": name, "sha256": checksum(content)}
-    # A line for each run: with thousands of them, more would take long.
+    # One line per run. More would take long with thousands of runs.
     runs = ",\n".join(
         json.dumps(
             {
@@ -79,17 +79,17 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
 
 @dataclass(frozen=True)
 class Listed:
-    """The list of runs."""
+    """The list of runs, as stored."""
 
     file: str
-    """The file with the experiment as it was written, beside the list."""
+    """The file with the experiment as written, beside the list."""
     sha256: str
-    """Of that file."""
+    """The checksum of that file."""
     runs: list[Called]
 
 
 def _listed(folder: Path) -> Listed | None:
-    """The list of the runs in a folder, if there is one."""
+    """The list of the runs in a folder, or `None`."""
     try:
         read = json.loads((folder / RUNS).read_text(encoding="utf-8"))
         runs = [
@@ -109,7 +109,7 @@ def _listed(folder: Path) -> Listed | None:
 
 
 def _experiment_of(folder: Path) -> Path | None:
-    """The file with the experiment as it was written, if nobody has changed it since."""
+    """The file with the experiment as written, or `None` if it is missing or was changed since."""
     listed = _listed(folder)
     if listed is None or Path(listed.file).name != listed.file:
         return None
@@ -119,20 +119,20 @@ def _experiment_of(folder: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for when the results in a folder were computed."""
+    """The experiment and the runs that the results in a folder were computed for."""
 
     folder: Path
     runs: Sequence[Called]
     failed: Mapping[str, str]
-    """Why each run failed that did."""
+    """The reason for each failed run, by its id."""
     file: str | None
-    """The name of the experiment's file; nothing if it is not there as it was."""
+    """The name of the experiment's file; `None` if it is missing or was changed since."""
     text: str | None
-    """The experiment as it was written."""
+    """The experiment as written."""
 
 
 def asked(folder: Path) -> Asked | None:
-    """What was asked for; nothing if the list of runs is not there."""
+    """The experiment and the runs behind the results in a folder; `None` without a list of runs."""
     listed = _listed(folder)
     if listed is None:
         return None
@@ -145,21 +145,21 @@ def asked(folder: Path) -> Asked | None:
 
 
 def _has(path: Path, digest: str) -> bool:
-    """Whether a file is there with this content."""
+    """Whether the file exists with this content."""
     with suppress(OSError):
         return checksum(path.read_bytes()) == digest
     return False
 
 
 def stored(folder: str | PathLike[str]) -> Results:
-    """The results in a folder, as `run` gave them. Nothing is run and nothing is written.
+    """Returns the results in a folder, as `run` gave them. Nothing is run and nothing is written.
 
     Args:
-        folder: A folder of results of `run`, or that of one group of runs in it; or the address of
-            results.
+        folder: A folder of results written by `run`, the folder of one group of runs in it, or the
+            address of results.
 
     Raises:
-        ConfigError: There are no results, or their files are damaged or of another version.
+        ConfigError: The folder has no results, or its files are damaged or of another version.
     """
     place = at(folder)
     if not place.is_dir():
@@ -179,19 +179,19 @@ def stored(folder: str | PathLike[str]) -> Results:
 
 
 def is_group(folder: Path) -> bool:
-    """Whether a folder has the results of a group of runs."""
+    """Whether a folder holds the results of one group of runs."""
     if not folder.is_dir():
         return False
     return bool(GROUP.fullmatch(folder.name)) or (folder / f"{PLANS}.parquet").exists()
 
 
 def groups_at(place: Path) -> list[OnDisk]:
-    """The groups of runs in a folder, or the one whose folder it is."""
+    """The groups of runs in a folder, or the single group if the folder is one."""
     return [OnDisk(place)] if is_group(place) else Store(place).groups()
 
 
 def _whole(groups: Sequence[OnDisk]) -> dict[str, OnDisk]:
-    """By run, the group that it is in.
+    """The group that holds each run.
 
     Raises:
         ConfigError: Files are damaged.
@@ -214,7 +214,7 @@ def _whole(groups: Sequence[OnDisk]) -> dict[str, OnDisk]:
 def _plans(
     folder: Path, listed: Listed | None, tables: Mapping[str, OnDisk]
 ) -> Sequence[_core.Plan]:
-    """The plans of the runs in a folder, as the experiment calls them, in its order."""
+    """The plans of the runs in a folder, in the order and with the names of the experiment."""
     if not tables:
         others = [path.name for path in sorted(folder.iterdir()) if _has_groups(path)]
         those = f"; there are some in {', '.join(others)}" if others else ""
@@ -229,11 +229,11 @@ def _plans(
                 warn(f"{folder}: {number} failed: {missing[0]}: {first}")
             return StoredPlans(found, lambda: _read(tables))
         if found:
-            # Results of an experiment that was not finished.
+            # The experiment was interrupted before all runs had finished.
             number = f"{len(found)} of {len(listed.runs)} runs are there"
             warn(f"{folder}: {number}; the command that began them runs the others")
             return StoredPlans(found, lambda: _read(tables))
-    # Without the list, all that there are.
+    # Without the list of runs, all runs that are stored.
     plans = _read(tables)
     inside = sorted(
         called(plans.values()),
@@ -247,7 +247,7 @@ def _has_groups(path: Path) -> bool:
 
 
 def _read(tables: Mapping[str, OnDisk]) -> dict[str, _core.Plan]:
-    """The plans of runs."""
+    """Reads the plan of each run."""
     plans = {}
     for group in dict.fromkeys(tables.values()):
         try:
@@ -260,7 +260,7 @@ def _read(tables: Mapping[str, OnDisk]) -> dict[str, _core.Plan]:
 
 
 def _natural(swept: Sequence[tuple[str, str]]) -> list[list[tuple[int, float, str]]]:
-    """Swept values in an order in which 2 comes before 10."""
+    """A sort key for swept values in which 2 comes before 10."""
     parts = ([*re.split(r"(\d+(?:\.\d+)?)", text)] for _, text in swept)
     return [
         [(0, float(part), "") if part[:1].isdigit() else (1, 0.0, part) for part in text]

@@ -1,4 +1,4 @@
-"""Runs as an experiment calls them, and their plans, which are read when they are asked for."""
+"""Runs with the names that an experiment gives them, and their plans, which are read on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcplab import _core
 
 
 class Called(NamedTuple):
-    """A run as an experiment calls it: the id is about results, not names."""
+    """A run with the name that an experiment gives it. The id identifies the result only."""
 
     run: str
     experiment: str
@@ -19,15 +19,17 @@ class Called(NamedTuple):
 
 
 def called(plans: Iterable[_core.Plan]) -> list[Called]:
-    """How an experiment calls the runs of these plans."""
+    """The names that an experiment gives the runs of these plans."""
     return [Called(plan.id, plan.experiment, plan.repetition, plan.swept) for plan in plans]
 
 
 class StoredPlans(Sequence[_core.Plan]):
-    """Plans of stored runs. Those of thousands take longer to read than their results."""
+    """Plans of stored runs, read on demand: with thousands of runs, plans take longer to read than
+    results.
+    """
 
     def __init__(self, called: Sequence[Called], read: Callable[[], dict[str, _core.Plan]]) -> None:
-        """`read` gives the plan of each run."""
+        """`read` returns the plan of each run, by its id."""
         self.called = called
         self._read = read
 
@@ -43,9 +45,9 @@ class StoredPlans(Sequence[_core.Plan]):
     @overload
     def __getitem__(self, place: slice) -> list[_core.Plan]: ...
     def __getitem__(self, place: int | slice) -> _core.Plan | list[_core.Plan]:
-        """One of them, or some."""
+        """One plan, or a slice of the plans."""
         return self._plans[place]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of plans."""
         return len(self.called)

@@ -1,4 +1,4 @@
-"""The tables of a run as they were stored: read back, and checked against what belongs to them."""
+"""Reads the tables of a stored run back, and checks them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tcplab import _core
 from tcplab._store.run_groups import TABLES, UNREADABLE, Loaded, reason
 
 Find = Callable[[str, object], None]
-"""Takes where something is wrong, and what."""
+"""Takes the place of a fault and a description of it."""
 
 
 def check(plan: _core.Plan, tables: Loaded, run: str, find: Find) -> tuple[str, str | None] | None:
-    """The digest of the tables of a run, and the law that they break, if they break one.
+    """The digest of the tables of a run, and the law that they break, if any.
 
-    Gives nothing if one of them cannot be read.
+    `None` if one of the tables cannot be read.
 
     Raises:
-        TypeError: A column holds what it cannot.
-        ValueError: They are no tables of results.
+        TypeError: A column has values of the wrong type.
+        ValueError: The tables are not tables of results.
     """
     restored = _core.StoredTables()
     are_whole = True
@@ -34,9 +34,9 @@ def check(plan: _core.Plan, tables: Loaded, run: str, find: Find) -> tuple[str, 
 
 
 def parts(tables: Loaded, run: str, name: str, find: Find) -> Iterator[pl.DataFrame | None]:
-    """A table of a run in parts of equal length, at least one.
+    """Yields a table of a run in parts of equal length, at least one.
 
-    Where it cannot be read any further, it ends with `None`.
+    Ends with `None` where the table cannot be read any further.
     """
     try:
         yield from tables.parts(run, name)
@@ -46,13 +46,13 @@ def parts(tables: Loaded, run: str, name: str, find: Find) -> Iterator[pl.DataFr
 
 
 def _columns(table: str, part: pl.DataFrame) -> Iterator[tuple[str, str, list[object]]]:
-    """Each column with what it holds, and its values."""
+    """Yields each column with the type of its values, and the values."""
     for column in part.iter_columns():
         kind = {pl.String: "text", pl.Int64: "integer", pl.Float64: "number"}.get(
             column.dtype.base_type()
         )
         if kind is None:
             raise ValueError(f"the column `{column.name}` holds {column.dtype}")
-        # Of the run's own columns it is the only one that no digest has.
+        # The elapsed time is the only column of `runs` outside the digest.
         is_elapsed = (table, column.name) == ("runs", "wall_s")
         yield column.name, kind, [None] * len(column) if is_elapsed else column.to_list()

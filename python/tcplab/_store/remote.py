@@ -1,10 +1,10 @@
-"""Results at an address that fsspec knows, like `s3://bucket/sweep`.
+"""Results at an address that fsspec knows, such as `s3://bucket/sweep`.
 
-Such a place has neither locks nor renaming. So there is a copy of it in the user's cache: results
-are read, checked and written there, as in any folder, and each group is sent when it is complete,
-its list of checksums last. A group without its list is none: it is still on its way, or its sender
-was killed. The copy is made to agree with the address whenever results are asked for, so that it
-may be removed at any time.
+Such a place has neither locks nor renaming. A copy of it in the user's cache has both: results are
+read, checked and written there, as in any folder, and each group is sent when complete, its list of
+checksums last. A group without its list does not count: it is still on its way, or its sender was
+killed. The copy is synchronised whenever results are asked for, so that it may be deleted at any
+time.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 FOLDER = "stores"
-"""Where in the cache the copies are."""
+"""The folder of the copies within the cache."""
 
 KNOWN = ".known.json"
-"""The file in a copy that says what both had when they agreed last."""
+"""The file in a copy that records the state in which both sides last agreed."""
 
 
 def is_address(place: object) -> TypeGuard[str]:
@@ -46,7 +46,7 @@ class Remote:
 
     def __init__(self, address: str) -> None:
         """Raises:
-        ConfigError: There is no such kind of place, or it needs a package that is not here.
+        ConfigError: The kind of place is unknown, or needs a package that is not installed.
         """
         try:
             import fsspec  # noqa: PLC0415 (an extra)
@@ -64,7 +64,7 @@ class Remote:
 
     @cached_property
     def folder(self) -> Path:
-        """The copy."""
+        """The folder of the copy."""
         cache = _core.cache()
         if cache is None:
             raise _core.ConfigError(
@@ -76,8 +76,9 @@ class Remote:
 
     @property
     def _known(self) -> dict[str, str]:
-        """What the place had and the copy too, when they agreed last: by name, the checksum of a
-        file or of the list of a group."""
+        """The state in which the place and the copy last agreed: by name, the checksum of a file or
+        of the list of a group.
+        """
         with suppress(OSError, ValueError):
             known: dict[str, str] = json.loads((self.folder / KNOWN).read_bytes())
             return known
@@ -88,14 +89,14 @@ class Remote:
         put(json.dumps(known).encode(), self.folder / KNOWN)
 
     def fetch(self) -> None:
-        """Makes the copy, whose lock the caller holds, agree with the place. What was never sent
-        stays.
+        """Makes the copy, whose lock the caller holds, agree with the place. Whatever was never
+        sent stays.
 
         Raises:
             OSError: The place cannot be read.
         """
         with self._speaking():
-            # What others listed there may be old.
+            # The cached listing may be out of date.
             self._files.invalidate_cache()
             there = self._listed()
             content = self._files.cat(list(there)) if there else {}
@@ -110,7 +111,9 @@ class Remote:
         self._known = sums
 
     def _listed(self) -> dict[str, str]:
-        """The names of all groups and files, each by the path of what stands for it."""
+        """The names of all groups and files, by the path of the file whose checksum identifies
+        each.
+        """
         found: dict[str, str] = {}
         if not self._files.exists(self._top):
             return found
@@ -123,7 +126,7 @@ class Remote:
         return found
 
     def _get(self, path: str, name: str, content: bytes) -> None:
-        """Copies a group or a file from there."""
+        """Copies a group or a file from the place."""
         target = self.folder / name
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".fetched-") as place:
             new = Path(place) / name
@@ -139,8 +142,8 @@ class Remote:
             new.rename(target)
 
     def send(self) -> None:
-        """Makes the place agree with the copy, whose lock the caller holds. What others have put
-        there since stays.
+        """Makes the place agree with the copy, whose lock the caller holds. Whatever others have
+        put there since stays.
 
         Raises:
             OSError: The place cannot be written.
@@ -174,14 +177,14 @@ class Remote:
                 self._files.put_file(str(path), own)
 
     def _put_whole(self, source: Path, target: str) -> None:
-        """Writes a file so that nobody ever sees half of it: not every place does so by itself."""
+        """Writes a file so that nobody sees part of it: not every kind of place guarantees that."""
         path = PurePosixPath(target)
         unfinished = str(path.with_name(f".{path.name}.{uuid.uuid4().hex}"))
         self._files.put_file(str(source), unfinished)
         self._files.mv(unfinished, target)
 
     def _take_away(self, name: str) -> None:
-        """Removes a group, its list first: without it, it is none."""
+        """Removes a group, its list first: a group without its list does not count."""
         path = f"{self._top}/{name}"
         for gone in (f"{path}/{LIST}", path):
             if self._files.exists(gone):
@@ -189,11 +192,11 @@ class Remote:
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:
-        """Says which place it was that cannot be used."""
+        """Adds the address to errors."""
         try:
             yield
         except Exception as error:
-            # Each kind of place has errors of its own.
+            # Each kind of place raises its own exceptions.
             text = (isinstance(error, OSError) and error.strerror) or str(error)
             reason = " ".join(text.split()) or type(error).__name__
             raise OSError(0, f"cannot be used: {reason}", self.address) from error
@@ -204,7 +207,7 @@ class Remote:
 
 
 def _names(folder: Path) -> list[str]:
-    """What is in a folder of results, but what is not finished."""
+    """The entries of a folder of results, except unfinished ones."""
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
 
 
@@ -223,12 +226,12 @@ def _remove(path: Path) -> None:
 
 
 def below(place: str | PathLike[str], name: str) -> Path | str:
-    """A folder within one of results, or an address below that of results."""
+    """A folder within a folder of results, or an address below the address of results."""
     return f"{str(place).rstrip('/')}/{name}" if is_address(place) else Path(place) / name
 
 
 def at(place: str | PathLike[str]) -> Path:
-    """The folder of results, wherever they are: an address has been copied.
+    """The folder of results, which for an address is its updated copy.
 
     Raises:
         ConfigError: The address names no place.

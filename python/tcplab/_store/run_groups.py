@@ -1,7 +1,7 @@
 """Groups of runs: the tables of several runs together, in memory or in a folder.
 
-In each table the rows of a run follow each other, and the runs have one order in all tables. The
-table `plans` says how many rows each run has in each of the others.
+In each table the rows of a run are contiguous, and all tables have the runs in the same order. The
+table `plans` holds the number of rows that each run has in each of the other tables.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ from tcplab._store.long_table import ROWS, LongTable
 TABLES = tuple(_core.tables())
 
 PLANS = "plans"
-"""The table of what belongs to each run besides its results."""
+"""The table of everything that belongs to a run besides its results."""
 
 NEEDED = tuple(f"{table}.parquet" for table in (PLANS, *TABLES))
 """The files that every group has, besides the list of their checksums."""
 
 UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""What polars raises for files that are no tables."""
+"""The exceptions that polars raises for files that are not tables."""
 
 SMALL = 4 << 20
-"""A group whose tables have fewer bytes in memory is small."""
+"""A group whose tables have fewer bytes in memory counts as small."""
 
 LONGEST = 1 << 20
-"""A plan with more characters is a file: in a table it would take ten times the memory."""
+"""A plan with more characters gets a file of its own: in a table it would take ten times the
+memory.
+"""
 
 PLAN = "plan.json"
 """The name of that file, among the further files of the run."""
@@ -58,31 +60,31 @@ OF_PLANS = {
 
 @dataclass(frozen=True)
 class Ran:
-    """What belongs to a run besides its tables."""
+    """Everything that belongs to a run besides its tables."""
 
     run: str
     digest: str
-    """A hash over all its tables as they were computed."""
+    """A hash of all tables of the run as they were computed."""
     rows: tuple[int, ...]
-    """How many rows it has, by table."""
+    """The number of rows in each table."""
     further: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The columns that not every run has, by table."""
+    """For each table, the columns that not every run has."""
     readable: bytes | None = None
-    """What its programs could read."""
+    """The state of the files that the programs of the run could read."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A table as the file that it becomes."""
+    """A table that is already encoded as a Parquet file."""
 
     content: bytes
 
     def lazy(self) -> pl.LazyFrame:
-        """The table, to be asked."""
+        """The table as a lazy frame."""
         return pl.scan_parquet(io.BytesIO(self.content))
 
     def estimated_size(self) -> int:
-        """The bytes that it holds in memory."""
+        """The number of bytes held in memory."""
         return len(self.content)
 
     def write_parquet(self, path: Path) -> None:
@@ -91,7 +93,7 @@ class Encoded:
 
 
 class Group(Protocol):
-    """Runs whose tables are together."""
+    """Runs whose tables are stored together."""
 
     @property
     def ran(self) -> Mapping[str, Ran]:
@@ -99,10 +101,10 @@ class Group(Protocol):
 
     @property
     def firsts(self) -> Mapping[str, tuple[int, ...]]:
-        """By run, the place of its first row in each table."""
+        """For each run, the number of its first row in each table."""
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """A table of all runs, to be asked."""
+        """A table of all runs, as a lazy frame."""
 
     def files(self, run: str) -> dict[str, bytes]:
         """Further files that a run left, by name."""
@@ -111,13 +113,13 @@ class Group(Protocol):
 def _firsts(ran: Mapping[str, Ran]) -> dict[str, tuple[int, ...]]:
     columns = zip(*(one.rows for one in ran.values()), strict=True)
     firsts = [accumulate(column, initial=0) for column in columns]
-    # The last ones are the lengths of the tables.
+    # The last sums are the lengths of the tables.
     return dict(zip(ran, zip(*firsts, strict=True), strict=False))
 
 
 @dataclass(frozen=True)
 class InMemory:
-    """Runs that are not on disk, or not yet."""
+    """A group of runs that is not on disk, or not yet."""
 
     ran: Mapping[str, Ran]
     frames: Mapping[str, pl.DataFrame | LongTable | Encoded]
@@ -127,11 +129,11 @@ class InMemory:
 
     @cached_property
     def firsts(self) -> Mapping[str, tuple[int, ...]]:
-        """By run, the place of its first row in each table."""
+        """For each run, the number of its first row in each table."""
         return _firsts(self.ran)
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """A table of all runs, to be asked."""
+        """A table of all runs, as a lazy frame."""
         return self.frames[table].lazy()
 
     def files(self, run: str) -> dict[str, bytes]:
@@ -139,7 +141,9 @@ class InMemory:
         return dict(self.contents.get(run, {}))
 
     def without(self, runs: Container[str]) -> InMemory:
-        """The others; they are several, and so are in memory."""
+        """The group without these runs. A group of several runs is never encoded, so its tables are
+        frames.
+        """
         ran = {run: one for run, one in self.ran.items() if run not in runs}
         is_kept = pl.col("run").is_in(list(ran))
         frames = {
@@ -153,15 +157,16 @@ class InMemory:
 
 
 def encoded(frame: pl.DataFrame) -> bytes:
-    """The file of a table."""
-    # Polars turns the system's errors into panics and its own ones: it writes into memory.
+    """The Parquet file of a table."""
+    # Polars turns errors of the system into panics and into its own exceptions, so it writes to
+    # memory.
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd", compression_level=1)
     return buffer.getvalue()
 
 
 def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFrame:
-    """The table of what belongs to each of these runs; `plans` are in JSON."""
+    """The table of everything but results that belongs to these runs. `plans` are JSON texts."""
     rows = [
         (
             one.run,
@@ -178,13 +183,13 @@ def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFram
 
 @dataclass(frozen=True)
 class OnDisk:
-    """Runs in the folder of a group. Their tables are read when they are asked for."""
+    """The runs in the folder of a group. Tables are read on demand."""
 
     folder: Path
 
     @classmethod
     def of(cls, folder: Path, ran: Mapping[str, Ran]) -> OnDisk:
-        """The group in a folder, whose runs are known."""
+        """The group in a folder whose runs are known already."""
         group = cls(folder)
         vars(group)["ran"] = ran
         return group
@@ -194,7 +199,7 @@ class OnDisk:
         """The runs, in the order of their rows.
 
         Raises:
-            ValueError: The file that says so cannot be used.
+            ValueError: The table of plans cannot be used.
         """
         table = self._plans("run", "digest", "readable", "further", *self._counts)
         rows = {
@@ -225,14 +230,14 @@ class OnDisk:
 
     @cached_property
     def firsts(self) -> Mapping[str, tuple[int, ...]]:
-        """By run, the place of its first row in each table."""
+        """For each run, the number of its first row in each table."""
         return _firsts(self.ran)
 
     def plan_texts(self) -> dict[str, str]:
         """The plan of each run as JSON.
 
         Raises:
-            ValueError: The file that says so cannot be used.
+            ValueError: The table of plans cannot be used.
         """
         texts = dict(self._plans("run", "plan").iter_rows())
         for run in [run for run, text in texts.items() if text is None]:
@@ -243,7 +248,7 @@ class OnDisk:
         return texts
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """A table of all runs, to be asked."""
+        """A table of all runs, as a lazy frame."""
         return pl.scan_parquet(self.folder / f"{table}.parquet", glob=False)
 
     def files(self, run: str) -> dict[str, bytes]:
@@ -253,7 +258,7 @@ class OnDisk:
 
     @cached_property
     def _further(self) -> Mapping[str, Sequence[str]]:
-        """By run, the names of its further files."""
+        """For each run, the names of its further files."""
         names: dict[str, list[str]] = {}
         for listed_name in listed(self.folder):
             run, _, name = listed_name.rpartition("/")
@@ -262,12 +267,12 @@ class OnDisk:
         return names
 
     def hold(self) -> None:
-        """Keeps a small group where it is as long as this object lives: no process merges it."""
+        """Keeps a small group in place while this object lives: no process merges it."""
         if "_held" not in vars(self) and size(self.ran) < SMALL:
             vars(self)["_held"] = Held(self.folder)
 
     def release(self) -> None:
-        """Lets it go."""
+        """Allows the group to be merged again."""
         vars(self).pop("_held", None)
 
     @property
@@ -276,30 +281,32 @@ class OnDisk:
         return checksum(content(self.folder / LIST))
 
     def damage(self, needed: Sequence[str] = ()) -> tuple[str, str] | None:
-        """The first file that is not as it was written, and what is wrong with it."""
+        """The first file that differs from what was written, and how; `None` if none does."""
         return damage(self.folder, (*NEEDED, *needed))
 
     def loaded(self) -> Loaded:
-        """Its tables, to be read run by run."""
+        """The tables of the group, to be read run by run."""
         return Loaded(self)
 
 
 class Held:
-    """A shared lock of a folder."""
+    """A shared lock on a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Waits for nobody: who removes a group holds the lock of the store, as who calls."""
+        """Never blocks: whoever removes a group holds the lock of the store, and so does the
+        caller.
+        """
         self._descriptor = os.open(folder, os.O_RDONLY)
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def __del__(self) -> None:
-        """Gives it up."""
+        """Releases the lock."""
         os.close(self._descriptor)
 
 
 def is_held(folder: Path) -> bool:
-    """Whether anybody holds the group in a folder."""
+    """Whether any process holds the group in a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -312,21 +319,22 @@ def is_held(folder: Path) -> bool:
 
 @dataclass
 class Loaded:
-    """The tables of a stored group, read without being mapped into memory: where a file is cut
-    short, that would end the process.
+    """The tables of a stored group, read without mapping files into memory: a mapped file that is
+    cut short would kill the process.
     """
 
     group: OnDisk
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict)
 
     def parts(self, run: str, table: str) -> Iterator[pl.DataFrame]:
-        """The rows of a run in parts of equal length, at least one, with the columns of that run.
+        """Yields the rows of a run in parts of equal length, at least one, with the columns of that
+        run.
 
         Raises:
-            UNREADABLE: They cannot be read.
+            UNREADABLE: The file cannot be read.
         """
         if len(self.group.ran) == 1:
-            # It may be long.
+            # The table of a single run may be long.
             scan = pl.scan_parquet(io.BytesIO(content(self.group.folder / f"{table}.parquet")))
             rows = int(scan.select(pl.len()).collect().item())
             for start in range(0, max(rows, 1), ROWS):
@@ -347,7 +355,7 @@ class Loaded:
 
 
 def size(ran: Mapping[str, Ran]) -> int:
-    """About how many bytes the tables of runs have in memory."""
+    """The approximate number of bytes that the tables of runs take in memory."""
     rows = zip(*(one.rows for one in ran.values()), strict=True)
     return sum(
         8 * sum(numbers) * len(declared(table)) for table, numbers in zip(TABLES, rows, strict=True)
@@ -355,19 +363,19 @@ def size(ran: Mapping[str, Ran]) -> int:
 
 
 def name_of(runs: Iterable[str]) -> str:
-    """The name of the folder of a group of these runs."""
+    """The name of the folder for a group of these runs."""
     hashed = hashlib.sha256("\n".join(sorted(runs)).encode())
     return f"group-{hashed.hexdigest()[:16]}"
 
 
 @cache
 def declared(table: str) -> tuple[str, ...]:
-    """The columns that a table of every run has."""
+    """The columns of a table that every run has."""
     return tuple(column for one, column, _ in _core.columns() if one == table)
 
 
 def reason(error: BaseException) -> str:
-    """Why a file cannot be used."""
+    """The reason why a file cannot be used, for a message."""
     if isinstance(error, FileNotFoundError):
         return "is missing"
     if isinstance(error, OSError) and error.strerror:
@@ -377,12 +385,12 @@ def reason(error: BaseException) -> str:
 
 
 MOST_STRETCHES = 500
-"""Rows in more places than so many are sorted instead, which takes them all into memory."""
+"""Rows in more stretches than this are sorted instead, which takes all of them into memory."""
 
 
 def rows_of(runs: Mapping[str, Group], table: str) -> pl.LazyFrame:
-    """The rows of these runs, in this order, with the columns that these have. Columns that the
-    version did not have which stored them are empty.
+    """The rows of these runs, in this order, with the union of their columns. Columns unknown to
+    the version that stored a run are null.
     """
     stretches = list(_stretches(runs, table))
     if len(stretches) <= MOST_STRETCHES:
@@ -399,7 +407,7 @@ def rows_of(runs: Mapping[str, Group], table: str) -> pl.LazyFrame:
 
 
 def _stretches(runs: Mapping[str, Group], table: str) -> Iterator[tuple[Group, int, int]]:
-    """Where the rows are: in which group, from which row on, and how many; one at least."""
+    """The stretches of rows to read: group, first row, and number of rows (at least one)."""
     place = TABLES.index(table)
     stretch: tuple[Group, int, int] | None = None
     for run, group in runs.items():
@@ -418,7 +426,7 @@ def _stretches(runs: Mapping[str, Group], table: str) -> Iterator[tuple[Group, i
 
 
 def _sorted(runs: Mapping[str, Group], table: str) -> pl.LazyFrame:
-    """The rows of these runs in this order, wherever they are."""
+    """The rows of these runs in this order, however the groups order them."""
     own: dict[int, tuple[Group, list[str]]] = {}
     for run, group in runs.items():
         own.setdefault(id(group), (group, []))[1].append(run)

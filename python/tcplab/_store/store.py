@@ -1,18 +1,19 @@
-"""Results on disk: a folder for each group of runs, that is either complete or not there.
+"""Results on disk: one folder for each group of runs, which is either complete or absent.
 
 Runs are stored in groups, so that thousands of them are a few files. A long run is a group of its
-own. Stored results are used again only if every file of their group has its checksum
-(`checksums`) and the tables of each run have the digest that is stored with them: what was damaged
-or exchanged later is told from what was written.
+own. Stored results are reused only if every file of their group has its checksum (`checksums`) and
+the tables of each run have the digest stored with them. Files that were damaged or exchanged later
+are thus detected.
 
 A group is written to a working folder beside the others and moved into place when it is complete.
-The working folder is locked as long as its process lives: those of killed processes can be told,
-and are removed when the next one begins. Whatever is done to the folder as a whole is done with its
-own lock held, so that processes that share it do not take each other's work for a leftover.
+The working folder is locked while its process lives, so that the folders of killed processes can be
+recognised; the next process removes them. Operations on the folder as a whole hold its lock, so
+that processes that share it do not take each other's work for a leftover.
 
-Many small groups become one (`_merging`). It is there before they go: after a kill in between, or
-where two processes ran the same, a run is in two groups. The first one by name counts, and the next
-process that writes removes the other.
+Small groups are merged once there are many (`compaction`). The merged group is in place before the
+small ones are removed: after a kill in between, or where two processes ran the same experiment, a
+run is in two groups. The first group by name counts, and the next process that writes removes the
+other.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ from tcplab._store.run_groups import (
 )
 
 WORKING = ".unfinished-"
-"""How the names of working folders begin."""
+"""The prefix of the names of working folders."""
 
 GROUP = re.compile(r"group-[0-9a-f]{16}")
-"""How the folder of a group is named: by a hash of its runs."""
+"""The name of the folder of a group: a hash of its runs."""
 
 OF_RUN = re.compile(r"[0-9a-f]{16}")
-"""How versions before 0.10 named the folder of each run."""
+"""The name that versions before 0.10 gave the folder of each run."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Store:
 
     folder: Path
     remote: Remote | None = None
-    """Whose copy the folder is, if it is one."""
+    """The remote place that the folder is a copy of, if any."""
 
     @classmethod
     def at(cls, place: str | PathLike[str]) -> Store:
@@ -87,14 +88,14 @@ class Store:
 
     @property
     def name(self) -> Path | str:
-        """What users call it."""
+        """The name by which the user knows the store."""
         return self.folder if self.remote is None else self.remote.address
 
     def send(self) -> None:
-        """Sends what is new to where this is a copy of.
+        """Sends new results to the remote place that the folder is a copy of.
 
         Raises:
-            OSError: That cannot be written.
+            OSError: The remote place cannot be written.
         """
         if self.remote is not None:
             with locked(self.folder):
@@ -102,14 +103,14 @@ class Store:
 
     @cached_property
     def agreed(self) -> Agreed:
-        """Those of its groups whose tables are known to have their digest."""
+        """The groups whose tables are known to have their digest."""
         return Agreed(self.folder)
 
     def groups(self) -> list[OnDisk]:
-        """Its groups, whole or not: see `trouble`.
+        """The groups in the folder, intact or not: see `trouble`.
 
         Raises:
-            ConfigError: A version that stored otherwise has written here.
+            ConfigError: A version with another format has written here.
         """
         if not self.folder.is_dir():
             return []
@@ -122,7 +123,7 @@ class Store:
         return [OnDisk(path) for path in found if GROUP.fullmatch(path.name)]
 
     def trouble(self, group: OnDisk, plans: Mapping[str, _core.Plan]) -> str | None:
-        """Why what a group has of these plans cannot be used; nothing if it can."""
+        """Why the results of these plans in a group cannot be used; `None` if they can."""
         own = [plan for run, plan in plans.items() if run in group.ran]
         if found := group.damage([f"{plan.id}/{name}" for plan in own for name in plan.files]):
             return " ".join(found)
@@ -136,7 +137,7 @@ class Store:
 
     @staticmethod
     def _disagreement(group: OnDisk, plans: Sequence[_core.Plan]) -> str | None:
-        """Why tables that are whole are not those of the plans and the digests."""
+        """Why undamaged tables do not match the plans or the digests; `None` if they do."""
         found: list[str] = []
         tables, texts = group.loaded(), group.plan_texts()
         for plan in plans:
@@ -160,7 +161,7 @@ class Store:
         return None
 
     def writers(self) -> str | None:
-        """Who else can write to the folder, and so change results or put others in their place."""
+        """Who else can write to the folder, and so change or replace results, if anybody."""
         place = self.folder.absolute()
         while not place.exists():
             place = place.parent
@@ -168,7 +169,7 @@ class Store:
             found = folder.stat()
             if found.st_uid not in (0, os.geteuid()):
                 return f"{folder} belongs to another user"
-            # In a sticky folder only owners exchange what is in it.
+            # In a sticky folder only the owners of entries can replace them.
             is_sticky = found.st_mode & stat.S_ISVTX and folder != self.folder.absolute()
             if found.st_mode & (stat.S_IWOTH | stat.S_IWGRP) and not is_sticky:
                 who = "everyone" if found.st_mode & stat.S_IWOTH else _group(found.st_gid)
@@ -178,12 +179,12 @@ class Store:
 
     @contextmanager
     def open(self) -> Iterator[Workplace]:
-        """Makes sure that results can be written, and a place to do so.
+        """Makes sure that results can be written, and provides a place to write them.
 
         Raises:
-            OSError: They cannot.
+            OSError: The folder cannot be written.
         """
-        # Named before it is made: an interrupt at any moment finds what to remove.
+        # Named before it is created: an interrupt at any moment finds the name to remove.
         working = self.folder / f"{WORKING}{uuid.uuid4().hex[:8]}"
         with ExitStack() as life:
             life.callback(shutil.rmtree, working, ignore_errors=True)
@@ -203,29 +204,29 @@ class Store:
             yield Workplace(self, working, syncing, known)
 
     def leftovers(self) -> list[Path]:
-        """The working folders, of processes that live and of others."""
+        """The working folders, of living processes and of others."""
         return list(self.folder.glob(f"{WORKING}*"))
 
     def _remove_leftovers(self) -> None:
         for leftover in self.leftovers():
-            # A lock that cannot be had: its process lives.
+            # A lock that is taken belongs to a living process.
             with suppress(OSError), locked(leftover, patient=False):
                 shutil.rmtree(leftover)
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where one process writes results."""
+    """The place where one process writes results."""
 
     store: Store
     working: Path
     syncing: _core.Syncing
     known: set[str]
-    """The names of what was there at the start, or are of this process."""
+    """The names of groups that existed at the start or were written by this process."""
 
     def write(self, group: InMemory) -> dict[str, OnDisk]:
-        """Writes the results of runs; they are there completely or not at all. Gives where each is:
-        what another process stored meanwhile is not written again.
+        """Writes the results of runs, all or none of them. Returns the group of each run: a run
+        that another process stored meanwhile is not written again.
         """
         unfinished, listed_sum = self._make(group)
         with _naming(self.store.folder), locked(self.store.folder):
@@ -239,20 +240,22 @@ class Workplace:
             written = OnDisk.of(self.store.folder / unfinished.name, group.ran)
             with _naming(written.folder):
                 if os.path.lexists(written.folder):
-                    # It was there, and cannot be used.
+                    # The group exists, but cannot be used.
                     remove(written.folder)
                 unfinished.rename(written.folder)
                 written.hold()
             self.known.add(written.folder.name)
             if self.store.remote is not None:
                 self.store.remote.send()
-        # The digests came with the tables.
+        # The tables were just written from memory with their digests.
         self.store.agreed.add(listed_sum)
         self.syncing.written()
         return found | dict.fromkeys(group.ran, written)
 
     def _make(self, group: InMemory) -> tuple[Path, str]:
-        """Writes the files of a group to a working folder; gives it and the sum of their list."""
+        """Writes the files of a group to a working folder. Returns the folder and the checksum of
+        its list.
+        """
         unfinished = self.working / name_of(group.ran)
         final = self.store.folder / unfinished.name
         with _naming(final):
@@ -272,7 +275,7 @@ class Workplace:
             return unfinished, checksum(write_list(unfinished, sums))
 
     def _stored_meanwhile(self, group: InMemory) -> dict[str, OnDisk]:
-        """Those of these runs that another process has stored since this one began."""
+        """The runs of the group that another process has stored since this one began."""
         found: dict[str, OnDisk] = {}
         for other in self.store.groups():
             if other.folder.name in self.known:
@@ -281,14 +284,15 @@ class Workplace:
                 both = [run for run in other.ran if run in group.ran and run not in found]
                 agree = all(other.ran[run].readable == group.ran[run].readable for run in both)
                 if both and agree and self.store.trouble(other, group.plans) is None:
-                    # Equal ids, and programs that could read the same, have equal results.
+                    # Runs with equal ids, and with programs that could read the same files, have
+                    # equal results.
                     other.hold()
                     found |= dict.fromkeys(both, other)
         return found
 
     def tidy(self, tables: Mapping[str, OnDisk], unusable: Sequence[OnDisk]) -> None:
-        """Merges small groups, and removes what is there twice or cannot be used. Of runs that are
-        twice there, those of `tables` stay, which are then to be located.
+        """Merges small groups, and removes duplicate runs and unusable groups. Of duplicates, the
+        run in `tables` stays. Groups may have moved afterwards: see `located`.
         """
         groups = {id(group): group for group in tables.values()}.values()
         for group in groups:
@@ -313,7 +317,9 @@ class Workplace:
 
 
 def located(tables: Mapping[str, Group]) -> Mapping[str, Group]:
-    """Where each run is: groups may have become parts of others since, in another process too."""
+    """The present group of each run: another group may have absorbed it since, also in another
+    process.
+    """
     groups = {id(group): group for group in tables.values() if isinstance(group, OnDisk)}
     gone = {key: group for key, group in groups.items() if not group.folder.is_dir()}
     if not gone:
@@ -332,12 +338,14 @@ def located(tables: Mapping[str, Group]) -> Mapping[str, Group]:
 
 
 def is_of_old(path: Path) -> bool:
-    """Whether a folder has a run as versions before 0.10 stored it."""
+    """Whether a folder holds a run as versions before 0.10 stored it."""
     return bool(OF_RUN.fullmatch(path.name)) and (path / "experiment.json").exists()
 
 
 def _group(number: int) -> str | None:
-    """A group with others in it than the user. Many systems give each user one of their own."""
+    """The name of a group that has other members than the user. Many systems give each user a group
+    of their own.
+    """
     with suppress(KeyError):
         group, user = grp.getgrgid(number), pwd.getpwuid(os.geteuid())
         is_own = number == user.pw_gid and group.gr_name == user.pw_name
@@ -348,7 +356,7 @@ def _group(number: int) -> str | None:
 
 
 def _files(group: InMemory) -> Iterator[tuple[str, bytes | LongTable]]:
-    """The content of each file of a group, made when it is its turn."""
+    """The content of each file of a group, produced one at a time."""
     texts = group.plan_texts()
     yield f"{PLANS}.parquet", encoded(table_of_plans(group.ran.values(), texts))
     for run, text in texts.items():
@@ -369,7 +377,7 @@ def _files(group: InMemory) -> Iterator[tuple[str, bytes | LongTable]]:
 
 
 def remove(path: Path) -> None:
-    """Removes whatever is there: nobody else puts anything where a group belongs."""
+    """Removes a file or folder: nobody else puts anything in the place of a group."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -378,7 +386,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Names the path of the finished file in errors, not that of the working one, or none."""
+    """Makes errors name the path of the finished file in place of the working one."""
     try:
         yield
     except OSError as error:
@@ -389,7 +397,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder where that can be had: groups stay where they are meanwhile."""
+    """Holds the lock of a folder where possible: groups are not moved meanwhile."""
     with ExitStack() as stack:
         with suppress(OSError):
             stack.enter_context(locked(folder))

@@ -1,4 +1,4 @@
-"""The parts of pages of text: those of studies, and advice."""
+"""The blocks that pages of text are made of: the pages of studies, and advice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import altair as alt
 
 @dataclass(frozen=True)
 class Heading:
-    """Of a section, or of the page."""
+    """The heading of a page or of a section."""
 
     text: str
     level: int = 2
@@ -33,7 +33,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart, which is drawn where it is shown, and what it shows in words."""
+    """A chart, drawn by the renderer, and a description of it in words."""
 
     name: str
     words: str

@@ -10,7 +10,7 @@ LEFT, RIGHT = "<", ">"
 
 @dataclass(frozen=True)
 class Column:
-    """The head of a column: its name, and the unit below it."""
+    """The head of a column: its name and its unit, on two lines."""
 
     name: str
     align: str = RIGHT
@@ -18,7 +18,7 @@ class Column:
 
 
 def number(value: float | None, decimals: int, *, sign: str = "") -> str:
-    """A number with so many decimals. Zero has no sign, and what is no number is a dash."""
+    """A number with this many decimals. Zero has no sign; a missing or infinite value is a dash."""
     if value is None or not math.isfinite(value):
         return "-"
     is_zero = round(value, decimals) == 0
@@ -26,7 +26,7 @@ def number(value: float | None, decimals: int, *, sign: str = "") -> str:
 
 
 def decimals(value: float, digits: int) -> int:
-    """How many decimals a number needs for so many significant digits; at most as many."""
+    """The number of decimals that shows this many significant digits; never more than `digits`."""
     if not math.isfinite(value):
         return 0
     before_point = len(str(int(abs(value)))) if abs(value) >= 1 else 0

@@ -1,4 +1,4 @@
-"""Pages as Markdown, and as one file of HTML that loads nothing."""
+"""Renders pages as Markdown, and as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tcplab.plot._export import drawn
 
 
 def markdown(page: Sequence[Block], picture: Callable[[Picture], str] | None = None) -> str:
-    """The page as Markdown. `picture` says where the file of a picture is; without, pictures are
-    only named.
+    """The page as Markdown. `picture` returns the path of the file of a picture; without it,
+    pictures are only named.
     """
     parts = []
     for block in page:
@@ -37,7 +37,7 @@ def _cell(text: str) -> str:
 
 
 def html(page: Sequence[Block]) -> str:
-    """The page as one file of HTML, which loads nothing."""
+    """The page as one HTML file that loads nothing."""
     title = next(block.text for block in page if isinstance(block, Heading))
     parts = []
     for block in page:
@@ -86,11 +86,11 @@ SIGNS: Mapping[str, str] = {"**": "strong", "*": "em", "`": "code"}
 
 
 def _marked(text: str) -> str:
-    """Text with the few signs of Markdown that pages here use."""
+    """Converts the small subset of Markdown that pages here use."""
     done = escape(text)
     for sign, tag in SIGNS.items():
         pieces = done.split(sign)
-        if len(pieces) % 2 == 0:  # A lone sign stands for itself.
+        if len(pieces) % 2 == 0:  # An unpaired sign stands for itself.
             continue
         done = "".join(
             f"<{tag}>{piece}</{tag}>" if number % 2 else piece

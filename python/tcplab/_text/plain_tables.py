@@ -14,12 +14,12 @@ from tcplab._core import printable
 from tcplab._text.cells import LEFT, Column
 
 LEAST_WIDTH = 40
-"""On a narrower terminal lines are broken by the terminal."""
+"""The least width of a table. A narrower terminal wraps its lines."""
 
 
 def room() -> int | None:
-    """The characters of a line of the terminal, or those that `COLUMNS` asks for. A pipe or a file
-    has room for any line.
+    """The width of the terminal, or the value of `COLUMNS`; `None` for a pipe or a file, where
+    lines may have any length.
     """
     if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
         return max(shutil.get_terminal_size().columns, LEAST_WIDTH)
@@ -29,8 +29,8 @@ def room() -> int | None:
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int | None = None
 ) -> str:
-    """A table with aligned columns. If it is wider than this, or than there is room for, the widest
-    column of text is broken.
+    """A table with aligned columns. If it is wider than `width`, or than the terminal, the widest
+    column of text is wrapped.
     """
     # A cell is one line: a line break in a name must not begin another row.
     columns = [replace(column, name=printable(column.name)) for column in columns]
@@ -64,7 +64,7 @@ def _line(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Text in lines no wider than this on a terminal, broken between words where it can be."""
+    """Text in lines of at most this display width, broken between words where possible."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines[-1] else word
@@ -77,12 +77,14 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def wrapped(text: str, width: int = 100) -> str:
-    """A paragraph in lines that the terminal has room for, and people can read."""
+    """A paragraph wrapped to the width of the terminal, or to a readable one."""
     return "\n".join(_wrapped(printable(text), min(room() or width, width)))
 
 
 def folded(rows: Sequence[list[str]], most: int) -> tuple[list[list[str]], int]:
-    """The first rows, and how many are left out. One more is shown rather than said to be there."""
+    """The first rows, and the number of rows left out. A single further row is shown instead of
+    counted.
+    """
     if len(rows) <= most + 1:
         return list(rows), 0
     return list(rows[:most]), len(rows) - most

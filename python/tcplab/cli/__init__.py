@@ -1,4 +1,4 @@
-"""The `tcplab` command: `_main` is its frame, each module without an underscore a subcommand."""
+"""The `tcplab` command: entry point in `_main`, a subcommand in each module without underscore."""
 
 from tcplab.cli._main import main, obeyed, parsed
 

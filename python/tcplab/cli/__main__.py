@@ -1,4 +1,4 @@
-"""`python -m tcplab.cli` is the command too."""
+"""Lets `python -m tcplab.cli` run the command."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What the commands that run experiments have in common."""
+"""Arguments shared by the commands that run experiments."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ ENDINGS = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
 REPORTS = (".html", ".md", ".pdf")
 
 GIVEN = re.compile(r'((?:[^="]|"[^"]*")+)=(.*)', re.DOTALL)
-"""PATH=VALUE. A name in quotation marks may have any character."""
+"""PATH=VALUE. A quoted name may contain any character."""
 
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
-    """The file, and values in the place of those that it has."""
+    """Adds the argument for the experiment's file, and those that change its values."""
     parser.add_argument(
         "file",
         type=Path,
@@ -47,7 +47,7 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
 
 
 def add_changes(parser: argparse.ArgumentParser) -> None:
-    """Values in the place of those that an experiment has."""
+    """Adds the arguments that change values of an experiment."""
     parser.add_argument(
         "--set",
         action="append",
@@ -79,22 +79,22 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
 
 
 def experiment(args: argparse.Namespace) -> Experiment:
-    """The experiment that the arguments name, with the values that they give."""
+    """The experiment named by the arguments, with the values that they set."""
     is_stream = args.file == Path("-")
     read = load_from(sys.stdin.buffer) if is_stream else load(args.file)
     return changed(read, args)
 
 
 def changed(experiment: Experiment, args: argparse.Namespace) -> Experiment:
-    """An experiment with the values that arguments give."""
-    # One by one: the last of a key counts.
+    """An experiment with the values set by arguments."""
+    # One at a time: of several values for a key, the last counts.
     for path, value in args.changes:
         experiment = experiment.changed({path: value})
     return experiment
 
 
 def value_of(text: str) -> Any:
-    """The value that a word stands for: TOML where it is, else the text itself."""
+    """The value of a word: parsed as TOML if possible, else the text itself."""
     try:
         return json.loads(_core.value(text.strip()))
     except UnicodeEncodeError:
@@ -105,7 +105,7 @@ def _change(text: str) -> tuple[str, Any]:
     found = GIVEN.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text}: write it like flows[0].cc=bbr")
-    # A path is text too.
+    # The path must be valid text (UTF-8) as well.
     value_of(found[1])
     return found[1].strip(), value_of(found[2])
 
@@ -115,7 +115,7 @@ def _change_of(key: str, text: str) -> tuple[str, Any]:
 
 
 def add_by(parser: argparse.ArgumentParser) -> None:
-    """What a row of results is about."""
+    """Adds the argument for the subject of rows."""
     parser.add_argument(
         "--by",
         choices=["flow", "class", "cc"],
@@ -125,7 +125,7 @@ def add_by(parser: argparse.ArgumentParser) -> None:
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
-    """What of results is printed, and how."""
+    """Adds the arguments that decide what is printed, and how."""
     add_by(parser)
     add_format(
         parser,
@@ -135,7 +135,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
 
 
 def add_format(parser: argparse.ArgumentParser, about: str) -> None:
-    """In which form something is printed."""
+    """Adds the argument for the output format."""
     parser.add_argument(
         "--format",
         choices=["table", "json", "csv", "markdown"],
@@ -154,7 +154,7 @@ def add_format(parser: argparse.ArgumentParser, about: str) -> None:
 
 
 def add_comparison(parser: argparse.ArgumentParser) -> None:
-    """What is compared with what."""
+    """Adds the arguments of a comparison with a baseline."""
     parser.add_argument(
         "--versus",
         action="append",
@@ -181,14 +181,14 @@ def add_comparison(parser: argparse.ArgumentParser) -> None:
 
 
 def view(args: argparse.Namespace) -> View:
-    """What the arguments say about what is printed."""
+    """The view that the arguments describe."""
     from tcplab.cli._display import View  # noqa: PLC0415 (commands without results load no tables)
 
     return View(args.by, args.format, args.statistic, baseline(args), args.margin, args.metrics)
 
 
 def baseline(args: argparse.Namespace) -> dict[str, str] | str | None:
-    """The variant that others are compared with, if one is named."""
+    """The baseline of a comparison, if the arguments name one."""
     if not args.versus:
         return None
     named = [one for one in args.versus if not isinstance(one, str)]
@@ -207,7 +207,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _share(text: str) -> float:
-    """A share of one, above zero: `2%`, `2 %`, `0.02`."""
+    """Parses a share above zero: `2%`, `2 %`, `0.02`."""
     plain = text.strip()
     scale = 0.01 if plain.endswith("%") else 1.0
     try:
@@ -220,7 +220,7 @@ def _share(text: str) -> float:
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """The experiment, how it is run, and where the results go."""
+    """Adds the arguments for the experiment, how it is run, and where results go."""
     add_experiment(parser)
     add_running(parser)
 
@@ -230,7 +230,7 @@ def add_running(
     *,
     out: str = "results/ and the experiment's name, or its file's",
 ) -> None:
-    """How an experiment is run, and where the results go: by default to `out`."""
+    """Adds the arguments for how an experiment is run, and where results go (default: `out`)."""
     parser.add_argument(
         "--out",
         type=results,
@@ -265,19 +265,19 @@ def add_running(
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
-    """How many runs go on at once."""
+    """Adds the argument for the number of concurrent runs."""
     parser.add_argument(
         "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
     )
 
 
 def stem(file: Path) -> str:
-    """The name of results and charts of an experiment without one."""
+    """The base name for results and charts of an experiment without a name."""
     return "experiment" if file == Path("-") else file.stem
 
 
 def safe(name: str) -> str:
-    """A name as part of a path."""
+    """A name made safe as part of a path."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:80]
     return plain.decode(errors="ignore") or "experiment"
 
@@ -298,7 +298,7 @@ def _size(text: str) -> str:
 
 
 def results(text: str) -> Path | str:
-    """Where results are: a folder, or an address."""
+    """Parses the place of results: a folder or an address."""
     if not text:
         raise argparse.ArgumentTypeError("the name of a folder is not empty")
     return text if is_address(text) else Path(text)
@@ -306,7 +306,7 @@ def results(text: str) -> Path | str:
 
 @contextmanager
 def client(args: argparse.Namespace) -> Iterator[Client | None]:
-    """The cluster that the arguments name, if they name one."""
+    """A client of the cluster named by the arguments, or `None`."""
     if args.dask is None:
         yield None
         return
@@ -320,7 +320,7 @@ def client(args: argparse.Namespace) -> Iterator[Client | None]:
 
 
 def chart(text: str) -> Path:
-    """The name of a chart's file."""
+    """Parses the file name of a chart."""
     path = Path(text)
     if path.suffix.lower() not in FORMATS:
         raise argparse.ArgumentTypeError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
@@ -328,8 +328,8 @@ def chart(text: str) -> Path:
 
 
 def chart_of(args: argparse.Namespace, out: Path | str, name: str) -> Path | None:
-    """Where the chart goes, if one is drawn: by default beside results in a folder. What cannot be
-    written there is refused at once.
+    """The file of the chart, or `None` if no chart is drawn: by default beside results in a folder.
+    Raises an error at once if the chart cannot be written there.
     """
     folder = None if isinstance(out, str) else out
     chart: Path | None = args.chart or (folder and folder / name)
@@ -341,7 +341,7 @@ def chart_of(args: argparse.Namespace, out: Path | str, name: str) -> Path | Non
 
 
 def report(text: str) -> Path:
-    """The name of a report's file."""
+    """Parses the file name of a report."""
     path = Path(text)
     if path.suffix.lower() not in REPORTS:
         raise argparse.ArgumentTypeError(f"{path}: a report is written as {', '.join(REPORTS)}")
@@ -349,7 +349,7 @@ def report(text: str) -> Path:
 
 
 def ensure_writable(chart: Path, what: str = "the chart") -> None:
-    """Says before anything is run that a chart, or a report, cannot be saved there."""
+    """Raises an error, before anything runs, if a chart or a report cannot be saved there."""
     folder, said = chart.parent, f"{what} {chart} cannot be written"
     if not folder.is_dir():
         raise NotADirectoryError(f"{said}: {folder} is not a folder")
@@ -357,11 +357,11 @@ def ensure_writable(chart: Path, what: str = "the chart") -> None:
         raise IsADirectoryError(f"{said}: it is a folder")
     if chart.exists() and not os.access(chart, os.W_OK):
         raise PermissionError(f"{said}: permission denied")
-    # A chart is written beside its place first.
+    # A chart is first written to a temporary file in the same folder.
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"{said}: {folder}: permission denied")
 
 
 def add_allow_read(parser: argparse.ArgumentParser, what: str) -> None:
-    """What programs of an experiment may read."""
+    """Adds the argument for the files that programs of an experiment may read."""
     parser.add_argument("--allow-read", action="append", default=[], metavar="PATH", help=what)

@@ -16,7 +16,7 @@ from tcplab._store.atomic_write import put
 from tcplab.cli import _signals
 
 IMAGES = (".svg", ".png", ".pdf")
-"""The formats that a separate process draws: its engine takes half a second to start."""
+"""The formats drawn by a separate process, because the engine takes half a second to start."""
 
 Draw = Callable[[Callable[[], Any]], None]
 
@@ -29,14 +29,14 @@ def drawing(path: Path | None) -> Iterator[Draw]:
     if path is None or path.suffix.lower() not in IMAGES:
         yield lambda make: None if path is None else save(make, path)
         return
-    # With `-P`, modules in the current folder are not taken for its own.
+    # With `-P`, modules in the current folder cannot shadow those of the process.
     command = [sys.executable, "-P", "-m", "tcplab.cli._draw_process", path.suffix.lower()]
     pipe = subprocess.PIPE
-    # In a group of its own, it does not hear the Ctrl-C that is meant for the command.
+    # In a process group of its own, it does not receive the Ctrl-C meant for the command.
     try:
         artist = subprocess.Popen(command, stdin=pipe, stdout=pipe, process_group=0)
     except OSError:
-        # The machine has no room for another process.
+        # The machine cannot start another process.
         yield lambda make: save(make, path)
         return
     with artist:
@@ -59,7 +59,7 @@ def _drawn_by(artist: subprocess.Popen[bytes], make: Callable[[], Any], path: Pa
 
 
 def save(make: Callable[[], Any], path: Path) -> None:
-    """Draws a chart and saves it. Everything else is on disk by then: a signal ends the process."""
+    """Draws and saves a chart. Everything else is on disk by then: a signal ends the process."""
     plot = _plot()
     with _signals.deadly():
         content = plot.drawn(make(), path.suffix.lower())
@@ -67,5 +67,5 @@ def save(make: Callable[[], Any], path: Path) -> None:
 
 
 def _plot() -> ModuleType:
-    # Polars handles SIGINT from when it is loaded: signals are made deadly after that.
+    # Polars installs a SIGINT handler when it loads; signals are made deadly after that.
     return importlib.import_module("tcplab.plot")

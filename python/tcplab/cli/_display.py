@@ -1,4 +1,4 @@
-"""What `tcplab run` prints: one table, and where the rest lies."""
+"""The output of `tcplab run`: one table, and the places of everything else."""
 
 from __future__ import annotations
 
@@ -31,25 +31,27 @@ from tcplab._text import plain_tables
 from tcplab._text.cells import LEFT, RIGHT, Column, decimals, number
 
 FEWEST, FEWEST_OF_MEDIAN = 10, 5
-"""So many repetitions have confidence intervals whatever the data (`lab.statistics`)."""
+"""The number of repetitions from which there are confidence intervals for all data
+(`lab.statistics`).
+"""
 
 FORMATS = ("table", "json", "csv", "markdown")
 
 
 @dataclass(frozen=True)
 class View:
-    """What of results is printed."""
+    """Which results are printed, and how."""
 
     by: str | None = None
-    """What a row is about; by default what suits the results."""
+    """The subject of a row; by default what suits the results."""
     format_: str = "table"
     """One of the `FORMATS`."""
     statistic: str = "mean"
     versus: Mapping[str, str] | str | None = None
-    """The baseline that other variants are compared with."""
+    """The baseline for other variants."""
     margin: float = 0.02
     metrics: tuple[str, ...] = ()
-    """Further columns (`Results.metrics`), and what is compared."""
+    """Further columns (`Results.metrics`), and the metrics to compare."""
 
 
 def shown(results: Results, view: View) -> str:
@@ -88,7 +90,7 @@ def shown(results: Results, view: View) -> str:
 
 
 def _markdown(results: Results, by: str, summary: pl.DataFrame) -> str:
-    """The columns of the screen, all rows."""
+    """All rows, with the columns of the screen."""
     rows = labelled(summary, results)
     return _in_markdown(*layout(rows, results.swept, by, measures(summary, by)))
 
@@ -101,7 +103,7 @@ def _in_markdown(heads: list[Column], cells: list[list[str]]) -> str:
 
 
 def shown_rows(rows: pl.DataFrame, format_: str) -> str:
-    """Any rows in one of the `FORMATS`."""
+    """A frame in one of the `FORMATS`."""
     if format_ == "json":
         return json_output.rows(rows)
     if format_ == "csv":
@@ -126,7 +128,7 @@ def _cell(value: object) -> str:
 
 
 def _versus(compared: pl.DataFrame, results: Results, view: View, by: str) -> str:
-    """What other variants achieved, beside a baseline."""
+    """The comparison of other variants with a baseline."""
     baseline = view.versus
     if baseline is not None and not isinstance(baseline, str):
         baseline = ", ".join(f"{name} = {value}" for name, value in baseline.items())
@@ -147,7 +149,7 @@ def _of_versus(
     compared: pl.DataFrame, results: Results, by: str
 ) -> tuple[list[Column], list[list[str]]]:
     rows, short = labelled(compared, results), short_names(results.swept)
-    # Before values have short names, as in the table above.
+    # Taken before values get short labels, as in the table above.
     keys = [
         key
         for key in KEYS[by]
@@ -213,7 +215,7 @@ def _about_intervals(repetitions: int, statistic: str) -> str:
 
 
 def _measured(runs: pl.DataFrame) -> str:
-    """Which part of the runs the table is of, if it is the same part of all and not all of them."""
+    """The measured part of the runs, if it is the same for all runs and not the whole run."""
     (from_s, to_s, simulated_s), *others = (
         runs.select("measured_from_s", "measured_to_s", "simulated_s").unique().rows()
     )
@@ -228,7 +230,7 @@ def _is_wide(text: str) -> bool:
 
 
 def epilogue(results: Results, out: Path | str, chart: Path | None, elapsed_s: float) -> str:
-    """Where things are, and how long they took."""
+    """The places of the results, and the elapsed time."""
     runs = results.runs
     simulated_s = runs.unique("run")["simulated_s"].sum()
     number = runs["run"].n_unique()

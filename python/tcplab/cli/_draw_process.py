@@ -1,7 +1,7 @@
-"""Draws one chart in a process of its own: Vega-Lite comes in, the image goes out.
+"""Draws one chart in a process of its own: reads Vega-Lite, writes the image.
 
-The JavaScript engine that draws takes half a second to start. This process has it ready by the time
-the command has something to draw.
+The JavaScript engine takes half a second to start. This process has it ready by the time the
+command has something to draw.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ VERSION = re.compile(r'"\$schema": "[^"]*/v(\d+)\.(\d+)\.\d+\.json"')
 
 
 def main(kind: str) -> None:
-    """Draws the chart on standard input, of this kind, to standard output."""
-    # Nobody reads what a process writes that is gone.
+    """Draws the chart on standard input to standard output, in the format given by `kind`."""
+    # Die quietly if the parent has gone.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     vl_convert.vegalite_to_svg(READY)
     spec = sys.stdin.buffer.read().decode()

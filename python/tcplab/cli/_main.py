@@ -1,9 +1,8 @@
-"""The frame of the `tcplab` command, and its exit status.
+"""The entry point of the `tcplab` command, and its exit status.
 
-Data goes to standard output, everything else to standard error. The exit status is 0 if all went
-well, 1 if `verify` finds something wrong, 2 if what was asked for cannot be done, 70 if a run
-breaks a law that no run may break (a mistake in tcplab), 130 after Ctrl-C, 143 after SIGTERM, 129
-after SIGHUP.
+Data goes to stdout, everything else to stderr. The exit status is 0 on success, 1 if `verify` finds
+a fault, 2 if the request cannot be carried out, 70 if a run breaks an invariant that every run must
+keep (a bug in tcplab), 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
 from __future__ import annotations
@@ -66,16 +65,16 @@ COMMANDS = {
     "schema": ("schema", "print the JSON Schema of experiment files, or of results"),
     "completion": ("completion", "print what completes the command in a shell"),
 }
-"""By name, the module of each subcommand, and what it does. A module is loaded when it is used."""
+"""The module and the help text of each subcommand, by name. A module is loaded when it is used."""
 
 REFUSED = 2
 
 INTERNAL = 70
-"""What `sysexits.h` calls an internal software error."""
+"""EX_SOFTWARE of `sysexits.h`: an internal software error."""
 
 
 def parser_of(names: Container[str]) -> Parser:
-    """The parser of the command line, with the arguments of these subcommands."""
+    """The parser of the command line, with the arguments of the named subcommands."""
     parser = Parser(prog="tcplab", description="A laboratory for transport performance.")
     parser.add_argument("--version", action="version", version=f"tcplab {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -91,22 +90,22 @@ def parser_of(names: Container[str]) -> Parser:
 
 
 def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The arguments, with the subcommand's module loaded."""
+    """Parses the arguments and loads the module of the subcommand."""
     words = sys.argv[1:] if argv is None else argv
-    # No option before the subcommand has a value.
+    # No option before the subcommand takes a value.
     named = [word for word in words if not word.startswith("-")][:1]
     return parser_of(named).parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; gives the exit status."""
+    """Runs the command line. Returns the exit status."""
     return obeyed(parsed(argv))
 
 
 def obeyed(args: argparse.Namespace) -> int:
-    """Does what the arguments ask for; gives the exit status."""
+    """Carries out the parsed arguments. Returns the exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Where a character cannot be shown, the rest still can.
+        # A character that cannot be encoded must not prevent the rest from being printed.
         sys.stdout.reconfigure(errors="replace")
     status = 0
     try:
@@ -114,12 +113,13 @@ def obeyed(args: argparse.Namespace) -> int:
             status = args.run(args) or 0
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who read the output has seen enough. The interpreter must not try to write the rest.
+        # The reader of the output has closed the pipe. The interpreter must not flush into it at
+        # exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ConfigError as error:
         return _refuse(str(error))
     except (KernelError, RunError) as error:
-        # Several lines are what a compiler or a kernel says.
+        # Messages of a compiler or a kernel have several lines.
         say(f"error: {error}", file=sys.stderr)
         return REFUSED
     except InternalError as error:
@@ -137,7 +137,7 @@ def obeyed(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _shown_warnings() -> Iterator[None]:
-    """Our own warnings as lines like those of mistakes, each once."""
+    """Prints tcplab's own warnings in the form of error messages, each once."""
     shown: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -160,7 +160,7 @@ def _refuse(message: str) -> int:
 
 
 def _reason(error: OSError) -> str:
-    """What the system said, in the form of our own messages: the place first, in lower case."""
+    """The message of a system error in the form of tcplab's own: place first, in lower case."""
     if error.strerror is None:
         return str(error)
     place = f"{error.filename}: " if error.filename is not None else ""

@@ -1,4 +1,4 @@
-"""Hosts, links and flows of a plan, as text. Many that are alike are folded."""
+"""Hosts, links and flows of a plan as text. Long lists of similar entries are folded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcplab._text.cells import LEFT, Column
 from tcplab._text.plain_tables import table
 
 SHOWN = 3
-"""How many of those that are alike are shown."""
+"""The number of similar entries that are shown."""
 
 MOST_HOSTS = 8
 
@@ -21,7 +21,7 @@ Plan = dict[str, Any]
 
 
 def hosts(plan: Plan) -> str:
-    """The names of the nodes: those with traffic, those that only pass it on, and shared LANs."""
+    """The names of the nodes: those with traffic, those that only forward, and shared LANs."""
     ends = {node for flow in plan["flows"] for node in (flow["from"], flow["to"])}
     names = plan["nodes"]
     with_traffic = [name for number, name in enumerate(names) if number in ends]
@@ -51,7 +51,7 @@ def links(plan: Plan) -> str:
     for there, back in zip(plan["lanes"][::2], plan["lanes"][1::2], strict=True):
         about, about_back = _lane(there), _lane(back)
         place = there["place"]
-        # A packet from a LAN has crossed it already.
+        # A packet from a LAN has crossed that LAN already.
         if about == about_back or there["lan"]:
             name = there["name"].replace(">", " <> ")
             rows.append(((place, *about), [name, *about]))
@@ -71,7 +71,7 @@ def _lane(lane: dict[str, Any]) -> list[str]:
 
 
 def flows(plan: Plan) -> str:
-    """A row for each flow: its way and its transport."""
+    """A row for each flow: its path and its transport."""
     heads = [
         Column("flow", LEFT),
         Column("path", LEFT),
@@ -102,7 +102,7 @@ def _start(flow: dict[str, Any]) -> str:
 
 
 def _folded(rows: Sequence[tuple[Hashable, list[str]]], width: int) -> list[list[str]]:
-    """The rows by kind, in the order of the first of each; of many the first few."""
+    """The rows grouped by kind, in the order of first appearance; a large group is cut."""
     kinds: dict[Hashable, list[list[str]]] = {}
     for kind, row in rows:
         kinds.setdefault(kind, []).append(row)

@@ -1,4 +1,4 @@
-"""How the command prints: the one place that writes to standard output and standard error."""
+"""Prints for the command: the only place that writes to stdout and stderr."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tcplab._core import printable
 
 
 def say(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> None:
-    """Prints lines of text. Whatever in them would act on a terminal is spelled out.
+    """Prints lines of text. Characters that would act on a terminal are escaped.
 
-    Where a line break would mislead, because a name holds it, the name goes through `printable`
-    before it gets into the text, as the cells of tables do.
+    A name whose line breaks would mislead must go through `printable` before it is put into the
+    text, as the cells of tables do.
     """
     out = sys.stdout if file is None else file
     out.write("\n".join(printable(line.expandtabs()) for line in text.split("\n")) + "\n")
@@ -22,8 +22,8 @@ def say(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> N
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of arguments whose messages quote them as `say` would."""
+    """An argument parser whose messages escape arguments as `say` does."""
 
     def error(self, message: str) -> NoReturn:
-        """Says what is wrong with the arguments, and ends the process."""
+        """Reports an invalid argument, and exits."""
         super().error(printable(message))

@@ -1,4 +1,4 @@
-"""What ends the command from outside: Ctrl-C, SIGTERM, and SIGHUP of a terminal that is closed."""
+"""Signals that end the command: Ctrl-C, SIGTERM, and SIGHUP of a closed terminal."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _heard = signal.SIGINT
 
 @contextmanager
 def obeyed() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise `KeyboardInterrupt` as Ctrl-C does: all of them clean up alike."""
-    # Who ignores a signal, as `nohup` does, or has a handler of its own, means it.
+    """SIGTERM and SIGHUP raise `KeyboardInterrupt` as Ctrl-C does, so that all of them clean up
+    alike.
+    """
+    # A signal that is ignored, as under `nohup`, or has a handler is left alone.
     names = [name for name in ENDING[1:] if signal.getsignal(name) is signal.SIG_DFL]
     with _handled(names, _interrupt):
         yield
@@ -24,9 +26,10 @@ def obeyed() -> Iterator[None]:
 
 @contextmanager
 def deadly() -> Iterator[None]:
-    """Signals end the process at once, for work that hears none and has nothing to clean up.
+    """Signals end the process at once, for work that cannot be interrupted and has nothing to clean
+    up.
 
-    Python looks for signals between its own steps. Drawing a chart is one step, of seconds.
+    Python handles signals between its own steps. Drawing a chart is a single step of seconds.
     """
     names = [name for name in ENDING if callable(signal.getsignal(name))]
     with _handled(names, signal.SIG_DFL):
@@ -34,7 +37,7 @@ def deadly() -> Iterator[None]:
 
 
 def exit_status() -> int:
-    """The status after an interrupt: by convention, 128 and the number of the signal."""
+    """The exit status after an interrupt: by convention, 128 plus the number of the signal."""
     return 128 + _heard
 
 

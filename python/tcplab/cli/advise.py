@@ -1,4 +1,4 @@
-"""tcplab advise: which settings are best for a path and its traffic, and how sure that is."""
+"""tcplab advise: finds the best settings for a path and its traffic, and how certain they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIDES = ("sender", "receiver", "router", "all")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The question, and how long an answer may take."""
+    """Adds the arguments for the question, and for the time that an answer may take."""
     parser.description = (
         "Search the settings that are best for a path and its traffic, examine them with fresh "
         "seeds, confirm them on the kernel where one is built, and say by how much they are "
@@ -121,7 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Finds advice, and prints it."""
+    """Computes advice and prints it."""
     if args.destinations is not None:
         return _by_destination(args)
     from tcplab._advice.api import advice_in, subject  # noqa: PLC0415 (SciPy takes a while)
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _by_destination(args: argparse.Namespace) -> int:
-    """A setting for each destination."""
+    """Advises a setting for each destination."""
     from tcplab._advice import destinations  # noqa: PLC0415 (SciPy takes a while)
 
     of_one = ("file", "goal", "may", "mine", "keep", "change", "over", "changes")
@@ -204,7 +204,7 @@ def _by_destination(args: argparse.Namespace) -> int:
 
 
 def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, Any], list[str]]:
-    """The experiment, the ranges that flags have, and what is to be known of it."""
+    """The experiment, the ranges given by flags, and notes about both."""
     flags, over = trying.given(args), dict(args.over)
     if args.file is None:
         if not flags and not over.keys() & trying.FLAGS.keys():

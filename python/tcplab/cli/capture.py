@@ -1,4 +1,4 @@
-"""tcplab capture: what a packet capture has, and what happened to its connections."""
+"""tcplab capture: the contents of a packet capture, and the behaviour of its connections."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ PACKETS_SHOWN = (
     "window_bytes",
     "sack",
 )
-"""Columns of packets that the screen has."""
+"""The columns of packets that are printed."""
 
 FILE_HELP = "pcap or pcapng, also packed with gzip or Zstandard; - is standard input"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is asked of which capture."""
+    """Adds the actions and their arguments."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     one = actions.add_parser("info", help=ACTIONS["info"])
     one.add_argument(
@@ -169,7 +169,7 @@ def _add_connections(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int | None:
-    """Does it. The exit status, if it is not 0."""
+    """Carries out the action. Returns the exit status if it is not 0."""
     status: int | None = args.act(args)
     return status
 
@@ -199,7 +199,7 @@ def _flows(args: argparse.Namespace) -> None:
         say(_connections(flows), flush=True)
     else:
         say(_display.shown_rows(flows, args.format), flush=True)
-    # Headers alone say all that the table has.
+    # A capture of headers alone still has everything that the table shows.
     for fault in about.faults.filter(pl.col("fault") != "snap length").iter_rows(named=True):
         said = f"note: {fault['fault']}: {fault['seen']}; not known: {fault['unknown']}"
         say(printable(said), file=sys.stderr)
@@ -252,7 +252,7 @@ def _largest(flows: pl.DataFrame) -> int:
 
 
 def _drawn(rows: pl.DataFrame, args: argparse.Namespace) -> None:
-    # Charts take their time to load.
+    # Charts take time to load.
     from tcplab import plot  # noqa: PLC0415
 
     try:
@@ -282,7 +282,7 @@ def _keep(about: Info, flows: pl.DataFrame, folder: Path | None) -> None:
 
 
 def _about(about: Info) -> str:
-    """All of a capture, for the screen."""
+    """All contents of a capture, as printed."""
     (row,) = about.totals.iter_rows(named=True)
     parts = [
         f"{printable(row['file'])}: {row['packets']:,} packets, {row['bytes']:,} bytes in "
@@ -305,7 +305,7 @@ def _about(about: Info) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Text of several lines as it may be shown."""
+    """Text of several lines, with unprintable characters escaped."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
@@ -341,7 +341,7 @@ HEADS = [
 ]
 
 LEFT_OUT = ("end", "RTT min", "time", "receiver", "data")
-"""Columns for which there may be no room, the first to go first."""
+"""Columns that are dropped where there is no room, in this order."""
 
 
 def _connections(flows: pl.DataFrame) -> str:
@@ -372,7 +372,7 @@ def _is_wide(text: str) -> bool:
 
 
 def _cells(row: dict[str, object]) -> dict[str, str]:
-    """What the screen has of a connection: what the side did that sent more."""
+    """The printed cells of a connection, about the side that sent more."""
     ends = {side: f"{row[side]}:{row[f'{side}_port']}" for side in ("client", "server")}
     sender = str(row["sender"])
     after = _count(row[f"{sender}_retransmitted_after_timeout"])
@@ -405,7 +405,7 @@ def _short(value: object) -> str:
 
 
 def _reason(row: dict[str, object]) -> str:
-    """What most of the time of a sender went by."""
+    """The main reason for which a sender waited."""
     shares = {said: row[f"time_{name}_percent"] for name, (said, _) in WAITS.items()}
     known = {said: share for said, share in shares.items() if isinstance(share, float)}
     if not known:
@@ -572,7 +572,7 @@ def _add_characterise(parser: argparse.ArgumentParser) -> None:
 
 
 def _characterise(args: argparse.Namespace) -> None:
-    # SciPy takes its time to load.
+    # SciPy takes time to load.
     from tcplab._capture import told  # noqa: PLC0415
 
     if args.output is not None:

@@ -1,4 +1,4 @@
-"""tcplab check FILE: what an experiment file would run, without running it."""
+"""tcplab check FILE: shows what an experiment file would run, without running it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_RUNS = 24
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to check."""
+    """Adds the arguments for the experiment."""
     _arguments.add_experiment(parser)
     parser.add_argument(
         "--on", metavar="BACKEND", help="what would run it: sim or linux; by default whatever can"
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints hosts, links, flows and runs, and what runs them."""
+    """Prints hosts, links, flows and runs, and the backends that can run them."""
     experiment = _arguments.experiment(args)
     runs_on: dict[str, list[Plan]] = {}
     refusals: list[tcplab.ConfigError | tcplab.KernelError] = []

@@ -1,4 +1,4 @@
-"""tcplab compare FILE: the same experiment on several backends, number beside number."""
+"""tcplab compare FILE: compares one experiment on several backends, number by number."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_ROWS = 140
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to run, and on what."""
+    """Adds the arguments for the experiment and the backends."""
     _arguments.add_common(parser)
     parser.add_argument(
         "--on",
@@ -87,7 +87,7 @@ def table(comparison: tcplab.Comparison) -> str:
     means = numbers.agg(pl.col(comparison.backends).mean()).filter(
         pl.any_horizontal(pl.col(comparison.backends).is_not_null())
     )
-    # Measures of a flow stand together; those that are zero everywhere say nothing.
+    # The measures of a flow are adjacent; measures that are zero everywhere are left out.
     flows = [*comparison.swept, "flow"]
     all_means = len(means)
     means = means.filter(pl.any_horizontal(pl.col(comparison.backends) != 0))

@@ -1,4 +1,4 @@
-"""tcplab completion SHELL: what completes the command in a shell."""
+"""tcplab completion SHELL: prints the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tcplab.cli import _main
 from tcplab.cli._output import say
 
 PATHS = ("FILE", "DIR", "PATH", "RESULTS")
-"""What stands for the name of a file or folder."""
+"""The metavars that stand for a file or folder."""
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which shell."""
+    """Adds the argument for the shell."""
     parser.description = (
         "Print what completes the command in a shell. For bash: "
         "`tcplab completion bash > ~/.local/share/bash-completion/completions/tcplab`; for zsh, "
@@ -36,7 +36,7 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints the script."""
+    """Prints the completion script."""
     parser = _main.parser_of([*_main.COMMANDS])
     for action in _actions(parser):
         if action.metavar in PATHS:

@@ -1,4 +1,4 @@
-"""tcplab draw FILE: the network of an experiment as a picture."""
+"""tcplab draw FILE: draws the network of an experiment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to draw, and where to."""
+    """Adds the arguments for the experiment and the picture."""
     add_experiment(parser)
     parser.add_argument(
         "--chart",
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Draws, and says where the picture is."""
+    """Draws the picture and prints its path."""
     path: Path = args.chart or Path(f"{stem(args.file)}.svg")
     ensure_writable(path)
     drawn = experiment(args)

@@ -1,4 +1,4 @@
-"""tcplab explain CC: what a congestion control does."""
+"""tcplab explain CC: explains a congestion control."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which one."""
+    """Adds the argument for the congestion control."""
     parser.add_argument("cc", metavar="CC", help="its name, as `tcplab list cc` shows it")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints its page."""
+    """Prints the page of the congestion control."""
     say(tcplab.explain(args.cc))

@@ -20,7 +20,7 @@ ACTIONS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do with which kernel."""
+    """Adds the actions and their arguments."""
     actions = parser.add_subparsers(required=True, metavar="ACTION", dest="action")
     parsers = {
         action: actions.add_parser(action, help=text, description=f"{text[:1].upper()}{text[1:]}.")
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Builds, lists or removes."""
+    """Builds, lists or removes kernels."""
     match args.action:
         case "build":
             _build(args)

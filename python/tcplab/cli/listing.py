@@ -1,4 +1,4 @@
-"""tcplab list WHAT: what there is."""
+"""tcplab list WHAT: lists algorithms, profiles, columns and the like."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to list."""
+    """Adds the argument for the list."""
     parser.add_argument(
         "what",
         choices=["cc", "profiles", "columns", "metrics"],

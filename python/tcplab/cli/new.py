@@ -1,4 +1,4 @@
-"""tcplab new NAME: an experiment file to start from."""
+"""tcplab new NAME: writes an experiment file to start from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEMPLATES = files("tcplab") / "templates"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which one, and where to."""
+    """Adds the arguments for the template and its destination."""
     parser.description = (
         "Write an experiment file to start from, with comments. Without a name, list what there is."
     )
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the file, or lists what there is."""
+    """Writes the file, or lists the templates."""
     known = _known()
     if args.name is None:
         rows = [[name, _about(text)] for name, text in known.items()]
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _known() -> dict[str, str]:
-    """The text of each, by name."""
+    """The text of each template, by name."""
     texts = {}
     for folder, before in ((TEMPLATES, ""), (TEMPLATES / "papers", "papers/")):
         for file in sorted(folder.iterdir(), key=lambda file: file.name):
@@ -63,7 +63,7 @@ def _known() -> dict[str, str]:
 
 
 def _about(text: str) -> str:
-    """The first sentence of the comment."""
+    """The first sentence of the opening comment."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("# "):

@@ -1,4 +1,4 @@
-"""tcplab paper: published studies, run again with their own stack and with today's."""
+"""tcplab paper: repeats published studies, with their own stack and with today's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = "all"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is done with which study."""
+    """Adds the actions and their arguments."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     one = actions.add_parser("list", help="list the studies")
     one.set_defaults(act=_list)
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Does it."""
+    """Carries out the action."""
     args.act(args)
 
 
@@ -158,7 +158,7 @@ def _way(args: argparse.Namespace) -> _runs.Way:
 
 
 def _measured_of(study: _study.Study, way: _runs.Way) -> _measured.Measured:
-    """What was measured here; of the rest, what the study's folder brings along."""
+    """The values measured here, completed with those that ship with the study."""
     own = _measured.read(study, way.place(study))
     if way.is_quick or way.backend != _runs.SIM:
         return own
@@ -172,7 +172,7 @@ def _measured_of(study: _study.Study, way: _runs.Way) -> _measured.Measured:
 
 
 def _say_verdicts(study: _study.Study, way: _runs.Way, asked: set[str]) -> None:
-    """The verdicts on the claims that these experiments decide."""
+    """Prints the verdicts on the claims that these experiments decide."""
     of = [
         one
         for one in _page.decided(study, _measured_of(study, way))
@@ -214,7 +214,7 @@ def _report(args: argparse.Namespace) -> None:
 
 
 def _beside(page: Path, picture: Picture) -> str:
-    """Puts a picture into a folder beside the page, and says where from there."""
+    """Saves a picture in a folder beside the page, and returns its relative path."""
     folder = page.with_suffix("")
     folder.mkdir(exist_ok=True)
     file = folder / f"{picture.name}.svg"

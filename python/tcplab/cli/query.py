@@ -1,4 +1,4 @@
-"""tcplab query RESULTS SQL: asks the tables of stored results."""
+"""tcplab query RESULTS SQL: queries the tables of stored results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which results, and what is asked."""
+    """Adds the arguments for the results and the query."""
     parser.add_argument(
         "results",
         type=_arguments.results,
@@ -28,6 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints the rows."""
+    """Prints the rows that the query selects."""
     rows = stored(args.results).query(args.sql)
     say(_display.shown_rows(rows, args.format), flush=True)

@@ -1,4 +1,4 @@
-"""tcplab report RESULTS: one page with the answer."""
+"""tcplab report RESULTS: writes one page with the answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which results, what is compared, and what is written."""
+    """Adds the arguments for the results, the comparison and the output."""
     parser.add_argument(
         "results",
         type=_arguments.results,
@@ -68,14 +68,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def made(results: Results | dict[str, Results], format_: str, args: argparse.Namespace) -> bytes:
-    """A report as the arguments ask for it."""
+    """A report with the options given by the arguments."""
     options: dict[str, Any] = {
         "versus": _arguments.baseline(args),
         "by": args.by,
         "metrics": args.metrics,
         "margin": args.margin,
     }
-    # Typst works in a folder of its own, which is removed; other formats leave nothing behind.
+    # Typst works in a temporary folder, which must be removed; other formats leave nothing behind.
     with nullcontext() if format_ == "pdf" else _signals.deadly():
         try:
             return written(results, format_, **options)
@@ -86,7 +86,7 @@ def made(results: Results | dict[str, Results], format_: str, args: argparse.Nam
 
 
 def format_of(path: Path) -> str:
-    """What a report is written as, by its name."""
+    """The format of a report, by its file name."""
     return next(name for name, end in FORMATS.items() if end == path.suffix.lower())
 
 
@@ -101,7 +101,7 @@ def _format(asked: str | None, path: Path | None) -> str:
 
 
 def _named(folders: Sequence[Path | str]) -> Results | dict[str, Results]:
-    """Results by their folders: by the last part of the path where that tells them apart."""
+    """Results by folder: under the last part of the path where that is unique."""
     if len(folders) == 1:
         return stored(folders[0])
     short = [

@@ -1,4 +1,4 @@
-"""tcplab run FILE: from an experiment file to tables and a chart."""
+"""tcplab run FILE: runs an experiment file, and makes tables and a chart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to run, where the results go, and what of them is shown."""
+    """Adds the arguments for the experiment, where results go, and what is shown of them."""
     _arguments.add_common(parser)
     add_where(parser)
     add_report(parser)
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
-    """What runs it."""
+    """Adds the arguments for the backend."""
     parser.add_argument(
         "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
     )
@@ -39,7 +39,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """The report of it."""
+    """Adds the argument for a report."""
     parser.add_argument(
         "--report",
         type=_arguments.report,
@@ -67,7 +67,8 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | s
     with _arguments.client(args) as client, _chart.drawing(chart) as draw:
         began = time.monotonic()
         if experiment.repeat not in (None, 1):
-            # Intervals need SciPy, which takes a third of a second to load: time enough meanwhile.
+            # Intervals need SciPy, which takes a third of a second to load: it loads while the runs
+            # go on.
             threading.Thread(target=import_module, args=["tcplab._statistics.intervals"]).start()
         results = run_all(
             experiment,

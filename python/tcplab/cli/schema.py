@@ -1,4 +1,4 @@
-"""tcplab schema: what an experiment file may contain, and what results in JSON have."""
+"""tcplab schema: prints the JSON Schema of experiment files, or of results in JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which schema."""
+    """Adds the argument for the choice of schema."""
     parser.add_argument(
         "--results",
         action="store_true",

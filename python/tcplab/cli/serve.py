@@ -1,4 +1,4 @@
-"""tcplab serve RESULTS: stored results in a browser, also while they come."""
+"""tcplab serve RESULTS: shows stored results in a browser, also while runs go on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which results, and where."""
+    """Adds the arguments for the results and the port."""
     parser.add_argument(
         "results",
         type=_arguments.results,
@@ -30,12 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Answers a browser until Ctrl-C."""
-    # Charts take their time to load.
+    """Serves a browser until Ctrl-C."""
+    # Charts take time to load.
     from tcplab._serve._http import Server  # noqa: PLC0415
     from tcplab._serve._state import Watching  # noqa: PLC0415
 
-    # Ctrl-C is how it ends.
+    # Ctrl-C is the normal way to stop.
     with (
         suppress(KeyboardInterrupt),
         Watching(args.results) as watching,

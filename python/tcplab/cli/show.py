@@ -1,4 +1,4 @@
-"""tcplab show RESULTS: stored results once more."""
+"""tcplab show RESULTS: prints stored results again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which results, and how they are printed."""
+    """Adds the arguments for the results and how they are printed."""
     parser.add_argument(
         "results",
         type=_arguments.results,

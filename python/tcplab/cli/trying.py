@@ -1,4 +1,4 @@
-"""tcplab try: a path and its flows from flags, run at once."""
+"""tcplab try: describes a path and its flows by flags, and runs them at once."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tcplab.cli import run as runs
 from tcplab.cli._output import say
 
 MADE = "# Made by: "
-"""How the files begin that `--save` writes."""
+"""The first line of files written by `--save`."""
 
 OUT = Path("results") / "try"
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag that gives a key its value."""
+    """A flag that sets a key of the experiment."""
 
     path: str
     metavar: str
@@ -74,13 +74,13 @@ TRAFFIC: Mapping[str, Mapping[str, Any]] = {
         "sizes": {"kind": "lognormal", "median": "10 kB", "sigma": 1.5, "max": "10 MB"},
     },
 }
-"""The traffic that words stand for: a page of 49 objects and 1.8 MB, a call at 64 kbit/s (G.711 in
-packets of 20 ms), the picture of a video call, transfers that ask for half of the link.
+"""The traffic that a word stands for: a page of 49 objects and 1.8 MB, a call at 64 kbit/s (G.711
+in packets of 20 ms), the picture of a video call, transfers that offer half of the link's rate.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A flag for each key. Several values, separated by commas, make a sweep."""
+    """Adds a flag for each key. Several values, separated by commas, make a sweep."""
     parser.description = (
         "Run a path and its flows from flags, without a file. Several values of a flag, separated "
         "by commas, make a sweep: --cc cubic,bbr. Results are kept in results/try."
@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_path(parser: argparse.ArgumentParser) -> None:
-    """The flags that say a path and its flows."""
+    """Adds the flags that describe a path and its flows."""
     path = parser.add_argument_group("the path and its flows")
     for name, flag in FLAGS.items():
         path.add_argument(
@@ -116,11 +116,11 @@ def given(args: argparse.Namespace) -> dict[str, list[Any]]:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Makes an experiment of the flags, and runs it."""
+    """Builds an experiment from the flags, and runs it."""
     values = {name: getattr(args, f"flag {name}") for name in FLAGS}
     experiment = loaded(_experiment(given(args)))
     experiment = _arguments.changed(experiment, args)
-    # Nothing is written of what cannot be run.
+    # An experiment that cannot run must not be saved.
     try:
         experiment.plans(args.on, kernel=args.kernel)
     except _core.ConfigError as error:
@@ -133,19 +133,19 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """The experiment that flags ask for, as plain values."""
-    # The links between hosts and routers have all of the delay: the bottleneck has none.
+    """The experiment that flags describe, as plain values."""
+    # The access links have all of the delay; the bottleneck has none.
     flow: dict[str, Any] = {"name": "flow", "from": "left1", "to": "right1"}
     flows = [flow]
     if "against" in values:
         flows.append({"name": "other", "from": "left1", "to": "right1"})
         if TRAFFIC["web"] in values.get("traffic", []):
-            # What is asked is how a page does beside a flow that is at work, not at its start; and
-            # repetitions meet that at different points.
+            # A page should meet a flow in steady state, not at its start, and each repetition at
+            # another point of it.
             flow |= {"start": "2 s", "start_jitter": "1 s"}
     calls = (TRAFFIC["voice"], TRAFFIC["video"])
     if "flows" in values and any(value in calls for value in values.get("traffic", [])):
-        # Calls that begin in the same instant would send all their packets at once.
+        # Calls that begin at the same instant would send all their packets in bursts.
         flow["start_jitter"] = "20 ms"
     dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": ["40 ms"], "queue": "1 BDP"}
     plain: dict[str, Any] = {
@@ -170,7 +170,7 @@ def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
 
 
 def experiment_of(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment that flags would ask for, from values as a file has them."""
+    """The experiment that flags would describe, from values as a file has them."""
     values = {
         name: [_value(name, given) if isinstance(given, str) else given]
         for name, given in flags.items()
@@ -181,8 +181,9 @@ def experiment_of(flags: Mapping[str, Any]) -> dict[str, Any]:
 def with_ranges(
     values: Mapping[str, list[Any]], over: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The experiment that flags ask for, and what is to hold over a range: by key, several values,
-    or all between two (`10ms..200ms`). `over` has more of these, by flag or by key.
+    """The experiment that flags describe, and the keys that range over several values: each with a
+    list of values, or with all values between two (`10ms..200ms`). `over` has further ranges, by
+    flag or by key.
     """
     spans = {name: span_or_list(found) for name, found in values.items()}
     spans |= {name: one for name, one in over.items() if name in FLAGS}
@@ -203,9 +204,7 @@ def with_ranges(
 
 
 def span_or_list(given: str | list[Any]) -> dict[str, Any] | list[Any]:
-    """All between two values, `10ms..200ms`, or a list of values, from text or from what a flag
-    has.
-    """
+    """A range, `10ms..200ms`, or a list of values, from text or from the values of a flag."""
     values = _several("values", given) if isinstance(given, str) else given
     only = values[0] if len(values) == 1 else None
     if isinstance(only, str) and ".." in only:
@@ -217,7 +216,7 @@ def span_or_list(given: str | list[Any]) -> dict[str, Any] | list[Any]:
 
 
 def _of_flags(mistakes: str, values: Mapping[str, Any]) -> str:
-    """Mistakes with the flag in the place of the key that it gives its value."""
+    """The text of mistakes, with each key replaced by the flag that sets it."""
     lines = mistakes.splitlines()
     for name, flag in FLAGS.items():
         if not values[name]:
@@ -232,7 +231,7 @@ def _of_flags(mistakes: str, values: Mapping[str, Any]) -> str:
 
 
 def _put_at(plain: dict[str, Any], keys: list[str], value: Any) -> None:
-    """Gives a key its value; flows go by their name."""
+    """Sets the value of a key; a flow is found by its name."""
     target: Any = plain
     for key in keys[:-1]:
         if isinstance(target, list):
@@ -258,7 +257,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _several(name: str, text: str) -> list[Any]:
-    """The values of a flag: commas within brackets and quotation marks do not part them."""
+    """The values of a flag. Commas within brackets and quotation marks do not separate values."""
     parts, depth, is_quoted = [""], 0, False
     for character in text:
         is_quoted ^= character == '"'

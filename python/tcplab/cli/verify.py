@@ -1,4 +1,4 @@
-"""tcplab verify RESULTS: whether stored results are what a run left, and keep the laws."""
+"""tcplab verify RESULTS: checks that stored results are unchanged and keep the laws."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tcplab.cli import _arguments
 from tcplab.cli._output import say
 
 FOUND = 1
-"""The exit status if something is wrong. That a run is not run again is nothing wrong."""
+"""The exit status if there is a fault. A run that cannot be repeated is not a fault."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to check, and how."""
+    """Adds the arguments for the results and the checks."""
     parser.add_argument(
         "results",
         type=_arguments.results,
@@ -37,13 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints a line for each run with something wrong, and the totals."""
+    """Prints a line for each fault, and the totals."""
     places = [
         place.parent if isinstance(place, Path) and place.name == ADVICE else place
         for place in args.results
     ]
     advice = [place for place in places if isinstance(place, Path) and (place / ADVICE).exists()]
-    # Advice is only as good as its runs: these are run again.
+    # Advice is only as good as its runs, so these are always run again.
     again = args.again or bool(advice)
     checked = tcplab.verify(places, again=again, workers=args.workers, allow_read=args.allow_read)
     wrong = 0

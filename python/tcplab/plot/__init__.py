@@ -1,12 +1,12 @@
 """Charts of results: a function for each question.
 
-Each function takes results, and `network` an experiment, and returns an Altair chart, to be shown
-in a notebook, changed, or saved with `save`. `answer` chooses what suits what was swept. A chart
-over time shows one run: the first, unless another one is given by its id.
+Each function takes results (`network` takes an experiment) and returns an Altair chart, to be shown
+in a notebook, changed, or saved with `save`. `answer` chooses the chart that suits the swept keys.
+A chart over time shows one run: the first, unless another is given by its id.
 
-In HTML and in notebooks charts have tooltips; the wheel zooms, all panels at once, dragging moves,
-and a double press brings everything back. A press on a line or its label leaves the others pale.
-Long series are drawn by the least and the greatest of neighbouring points: no peak is lost.
+In HTML and in notebooks, charts have tooltips; the wheel zooms all panels at once, dragging moves
+them, and a double click resets them. A click on a line or its label fades the others. Long series
+are drawn by the least and the greatest of neighbouring points: no peak is lost.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ PLACES = {
     "shares": "_two_metrics",
     "tradeoff": "_two_metrics",
 }
-"""The modules that load when a chart of them is drawn: their statistics take a while to load."""
+"""Modules that load when one of their charts is drawn, because statistics take time to load."""
 
 prepare_notebooks()
 

@@ -1,4 +1,4 @@
-"""The chart that suits what was swept."""
+"""Chooses the chart that suits the swept keys."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from tcplab._results.results import Results
 from tcplab.plot._single_run import checked, overview
 
 MANY = 12
-"""So many variants are told apart better when they are in the order of their rank."""
+"""More variants than this are easier to compare in the order of their rank."""
 
 LEAST = 3
-"""So many values make an axis."""
+"""The fewest values that make an axis."""
 
 
 def answer(results: Results) -> alt.VConcatChart | alt.ConcatChart | alt.LayerChart:
-    """The chart that answers what was asked, chosen by what was swept:
+    """Returns the chart that answers the question of the experiment, chosen by what was swept:
 
     - nothing, in a single run: `overview`;
-    - the congestion controls of two flows: `shares`, who gets what against whom;
-    - two keys of numbers, with three values or more each: `heatmap`;
-    - more than 12 variants without a number among what is swept: `ranking`;
-    - else, and of repetitions alone: `compare`, with bars, or lines over a key of numbers.
+    - the congestion controls of two flows: `shares`, the share of each against each other;
+    - two numeric keys, with three values or more each: `heatmap`;
+    - more than 12 variants without a numeric key: `ranking`;
+    - otherwise, and for repetitions alone: `compare`, with bars, or lines along a numeric key.
 
-    What is compared is completion times where flows have an end, else goodput.
+    The metric is completion time if flows have an end, else goodput.
     """
     checked(results)
     runs = results.runs
     if runs["run"].n_unique() == 1:
         return overview(results)
-    # Statistics take a while to load, and a single run needs none.
+    # Statistics take time to load, and a single run needs none.
     from tcplab.plot._comparison import compare, ranking  # noqa: PLC0415
     from tcplab.plot._two_metrics import heatmap, is_cc, shares  # noqa: PLC0415
     from tcplab.plot._variants import asked  # noqa: PLC0415
@@ -58,7 +58,7 @@ def _is_axis(results: Results, name: str) -> bool:
 
 
 def _meet(results: Results) -> bool:
-    """Whether flows of several congestion controls share a bottleneck."""
+    """Whether flows with different congestion controls share a bottleneck."""
     flows = results.flows.drop_nulls(["bottleneck", "cc"])
     kinds = flows.group_by("run", "bottleneck").agg(pl.col("cc").n_unique())
     return bool((kinds["cc"] > 1).any())

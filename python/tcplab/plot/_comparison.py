@@ -1,4 +1,4 @@
-"""Variants beside each other: by a metric with its intervals, and from the best to the worst."""
+"""Compares variants: by a metric with its intervals, and ranked from best to worst."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tcplab.plot._variants import MOST_PANELS, Asked, Row, asked
 
 MOST_ROWS = 60
 FEW_PANELS = 2
-"""So many panels have names beside their lines; of more, one legend has them."""
+"""Up to this number of panels, lines have labels beside them; beyond, one legend is used."""
 
 WIDE, NARROW = 520, 290
 
@@ -40,21 +40,21 @@ WIDE, NARROW = 520, 290
 def compare(
     results: Results | Comparison, metric: str | None = None, *, by: str | None = None
 ) -> alt.ConcatChart | alt.LayerChart:
-    """A metric of all variants, with 95 % intervals of the mean: lines with bands along a swept key
-    of numbers that has three values or more, else bars. What else is swept makes a panel for each
+    """Draws a metric of all variants, with 95 % intervals of the mean: lines with bands along a
+    swept numeric key with at least three values, else bars. Other swept keys make a panel for each
     case.
 
-    Of a `Comparison` of backends: the window of each flow of the first run over time, on every
+    For a `Comparison` of backends: the window of each flow of the first run over time, on every
     backend.
 
     Args:
         results: The results, or the comparison.
-        metric: A column of the summary, or of `Results.metrics`; by default completion times where
+        metric: A column of the summary, or of `Results.metrics`; by default completion time if
             flows have an end, else goodput.
-        by: What a row is about, as in `Results.summary`; by default what makes few rows.
+        by: What a row is about, as in `Results.summary`; by default the choice with few rows.
 
     Raises:
-        ValueError: There is no such metric, or no run has it.
+        ValueError: The metric does not exist, or no run has it.
     """
     if isinstance(results, Comparison):
         if metric is not None or by is not None:
@@ -68,11 +68,11 @@ def compare(
 def ranking(
     results: Results, metric: str | None = None, *, by: str | None = None
 ) -> alt.ConcatChart:
-    """The variants from the best to the worst by the mean of a metric, with 95 % intervals; with a
-    panel for each case of what else is swept.
+    """Draws the variants ranked from best to worst by the mean of a metric, with 95 % intervals, in
+    a panel for each case of other swept keys.
 
-    A rank is of the means. Intervals that overlap do not tell which is better: `Results.versus`
-    compares pairs of runs, and does.
+    Ranks compare means. Overlapping intervals do not tell which variant is better; `Results.versus`
+    compares pairs of runs, and can.
 
     Args:
         results: The results.
@@ -80,7 +80,7 @@ def ranking(
         by: As for `compare`.
 
     Raises:
-        ValueError: There is no such metric, or no run has it.
+        ValueError: The metric does not exist, or no run has it.
     """
     on = asked(results, metric, by)
     is_less = on.metric in LESS
@@ -104,7 +104,7 @@ def ranking(
 
 
 def _of_axis(on: Asked, row: Row) -> str:
-    """A variant, where it is a number of the axis too."""
+    """The label of a variant, including its value on the numeric axis."""
     if row["variant"] or on.axis is None:
         return str(row["variant"])
     return f"{on.axis.title} {row['x']:g}"
@@ -118,7 +118,7 @@ def _number(on: Asked, row: Row) -> str:
 def _span(rows: Sequence[Row]) -> tuple[float, float]:
     ends = [row[key] for row in rows for key in ("value", "low", "high") if row[key] is not None]
     low, high = min(ends), max(ends)
-    # From zero, if that does not press all into a corner.
+    # From zero, unless that presses all points into a corner.
     low = 0.0 if 0 <= low <= 0.6 * high else low
     return low, high
 
@@ -128,9 +128,9 @@ def _dots(
 ) -> alt.LayerChart:
     low, high = limits
     edge = 0.03 * (high - low) or 1.0
-    # From zero on, there is nothing to the left.
+    # An axis from zero has no margin on the left.
     scale = alt.Scale(domain=[low if low == 0 else low - edge, high + edge], nice=False)
-    # Two rows may have one name where a case has it twice.
+    # A case may contain two rows with one name.
     names = [row["name"] for row in rows]
     y = alt.Y(
         "name:N", sort=names, title=None,
@@ -248,7 +248,7 @@ def _both(row: Row) -> str:
 
 def _lines(on: Asked, axis: _charts.Axis) -> alt.ConcatChart:
     """A line for each variant along a swept number, with a band for its intervals, in a panel for
-    each case of what else is swept.
+    each case of other swept keys.
     """
     panels = on.panels("about", "rest")
     variants = on.variants()
@@ -325,7 +325,7 @@ def _line_layers(
 
 
 def _backends(comparison: Comparison) -> alt.LayerChart:
-    """The congestion window of each flow over time, on every backend: of the first run."""
+    """The congestion window of each flow of the first run over time, on every backend."""
     most = MOST_FLOWS // len(comparison.backends)
     parts, names, notes = [], [], []
     for backend, results in comparison.results.items():

@@ -1,4 +1,4 @@
-"""How values are spread: the share that is not exceeded, and boxes."""
+"""Charts of distributions: cumulative shares, and boxes."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from tcplab.plot._style import (
 from tcplab.plot._variants import MOST_PANELS, Observed, about_runs, observed
 
 MOST_STEPS = 1000
-"""A distribution of more values is drawn by so many, evenly spaced in rank, with both ends."""
+"""The most points of a distribution. Larger ones are sampled evenly in rank, with both ends."""
 
 MOST_LINES = len(COLOURS) * len(DASHES)
 
 MOST_BOXES = 60
 MOST_DOTS = 40
-"""So many values of a box are drawn one by one."""
+"""Up to this number of values, a box shows each of them as a dot."""
 
 PARTS = ("about", "case")
 
 ENDS = (("least", 1.2, 8), ("greatest", 1.2, 8), ("median", 2.5, 14))
-"""What is a tick of a box, with its thickness and its length."""
+"""The ticks of a box, with their thickness and length."""
 
 
 def cdf(results: Results, metric: str | None = None, *, by: str | None = None) -> alt.ConcatChart:
-    """The share of all values that are not greater than each value: a line for each variant, with a
-    panel for each case of what else is swept.
+    """Draws the share of values that do not exceed each value: a line for each variant, in a panel
+    for each case of other swept keys.
 
     Args:
         results: The results.
-        metric: `completion_s` has the completion time of each transfer and each flow with an end: a
+        metric: `completion_s` is the completion time of each transfer and each flow with an end; a
             line that ends below 100 % has some that did not complete. A column of the samples, like
-            `srtt_ms`, has each sample of the measured part of the runs. Any other metric, as of
-            `Results.summary` or `Results.metrics`, has a value for each row of each run. By default
-            completion times where there are any, else `srtt_ms`.
-        by: What tells lines apart, as in `Results.summary`; by default what makes few.
+            `srtt_ms`, is each sample of the measured part of the runs. Any other metric of
+            `Results.summary` or `Results.metrics` has a value for each row of each run. By default
+            completion times if there are any, else `srtt_ms`.
+        by: What a line is about, as in `Results.summary`; by default the choice with few lines.
 
     Raises:
-        ValueError: There is no such metric, or no run has it.
+        ValueError: The metric does not exist, or no run has it.
     """
     found = observed(results, metric, by)
     values = found.rows["value"].drop_nulls()
@@ -96,8 +96,8 @@ def cdf(results: Results, metric: str | None = None, *, by: str | None = None) -
 
 
 def steps(rows: pl.DataFrame) -> pl.DataFrame:
-    """The points of distributions: `variant`, `value`, `share` in percent. All that there are
-    count, those without a value too; of many, both ends are kept.
+    """The points of distributions: `variant`, `value`, `share` in percent. Shares count all values,
+    including missing ones. Long distributions are sampled and keep both ends.
     """
     place = pl.int_range(1, pl.len() + 1).over("variant")
     ordered = rows.sort("variant", "value", nulls_last=True, maintain_order=True)
@@ -109,23 +109,25 @@ def steps(rows: pl.DataFrame) -> pl.DataFrame:
     step = (count / MOST_STEPS).ceil().cast(pl.Int64)
     is_kept = ((count - pl.col("place")) % step == 0) | (pl.col("place") == 1)
     points = points.filter(is_kept).drop("place")
-    # A line begins at the least value, below it.
+    # A line begins at the least value, at 0 %.
     first = points.group_by("variant", maintain_order=True).agg(pl.col("value").min())
     first = first.with_columns(pl.lit(0.0).alias("share"))
     return pl.concat([first, points.select("variant", "value", "share")])
 
 
 def boxes(results: Results, metric: str | None = None, *, by: str | None = None) -> alt.ConcatChart:
-    """How the values of each variant are spread: a box from the first to the third quartile with
-    the median in it, and lines to the least and the greatest value. Of up to 40, each is a dot.
+    """Draws the spread of the values of each variant: a box from the first to the third quartile
+    with the median in it, and lines to the least and the greatest value. Up to 40 values are drawn
+    as dots.
 
     Args:
         results: The results.
-        metric: As for `cdf`. What did not complete has no part in a box; the title counts it.
+        metric: As for `cdf`. Transfers that did not complete are left out of boxes; the title
+            counts them.
         by: As for `cdf`.
 
     Raises:
-        ValueError: There is no such metric, or no run has it.
+        ValueError: The metric does not exist, or no run has it.
     """
     found = observed(results, metric, by)
     notes = [*_notes(found), "box: quartiles and median; lines: least and greatest"]
@@ -183,7 +185,7 @@ def boxes(results: Results, metric: str | None = None, *, by: str | None = None)
 
 
 def five_numbers(rows: pl.DataFrame) -> pl.DataFrame:
-    """The least, the quartiles (between ranks, linearly) and the greatest of each variant."""
+    """The least, the quartiles (linear between ranks) and the greatest value of each variant."""
     value = pl.col("value")
     return (
         rows.drop_nulls("value")
@@ -200,7 +202,7 @@ def five_numbers(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _same(axis: alt.X, field: str) -> alt.X:
-    """The axis for another column."""
+    """The same axis for another column."""
     made: alt.X = axis.copy(deep=False)
     made.shorthand = f"{field}:Q"
     return made
@@ -208,7 +210,7 @@ def _same(axis: alt.X, field: str) -> alt.X:
 
 def _value_axis(values: pl.Series, title: str) -> alt.X:
     scale = scale_for(values.to_list())
-    # All panels have the same.
+    # All panels share one axis.
     scale["domain"] = [values.min(), values.max()]
     if scale.get("type") == "log":
         title = f"{title}, logarithmic"
@@ -216,7 +218,7 @@ def _value_axis(values: pl.Series, title: str) -> alt.X:
 
 
 def _notes(found: Observed) -> list[str]:
-    """How many values there are, and how many did not complete."""
+    """The number of values, and of transfers that did not complete."""
     number, missing = found.rows["value"].count(), found.rows["value"].null_count()
     said = counted(number, found.what)
     if missing:

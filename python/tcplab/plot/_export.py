@@ -1,4 +1,4 @@
-"""Charts as files, and as notebooks show them: neither needs a network."""
+"""Renders charts to files and for notebooks, without a network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import altair as alt
 from tcplab._store.atomic_write import put
 
 FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
-"""What charts are saved as."""
+"""The file formats of charts."""
 
 CLIP = re.compile(rb'(id="|url\(#)(clip\d+)("|\))')
 
@@ -23,9 +23,10 @@ ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
 
 
 def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
-    """Saves a chart as what its name ends with: `.svg`, `.png`, `.pdf`, `.html` or `.json`.
+    """Saves a chart in the format given by the ending of the name: `.svg`, `.png`, `.pdf`, `.html`
+    or `.json`.
 
-    HTML needs no network to be opened: all scripts are inside.
+    HTML files contain all scripts and open without a network.
     """
     if not isinstance(chart, alt.TopLevelMixin):
         raise TypeError(f"chart: a chart of tcplab.plot is needed, not a {type(chart).__name__}")
@@ -37,7 +38,7 @@ def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
 
 
 def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
-    """The content of a chart's file, of one of the `FORMATS`."""
+    """The content of a chart's file, in one of the `FORMATS`."""
     if kind in (".svg", ".png", ".pdf"):
         chart = alt.Chart.from_dict(still(chart))
     if kind in (".png", ".pdf"):
@@ -59,8 +60,8 @@ def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
 
 
 def numbered(svg: bytes) -> bytes:
-    """An SVG whose clipping paths have numbers from 0 on: the engine counts through all the charts
-    that a process draws, and equal charts are to be equal files.
+    """An SVG whose clipping paths are numbered from 0: the engine counts through all charts of a
+    process, and equal charts must give equal files.
     """
     names: dict[bytes, bytes] = {}
 
@@ -71,7 +72,7 @@ def numbered(svg: bytes) -> bytes:
 
 
 def still(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    """The specification of a chart as an image: without what is there for the pointer alone."""
+    """The specification of a chart as an image, without its interactive parts."""
     spec: dict[str, Any] = chart.to_dict()
 
     def without(part: dict[str, Any]) -> dict[str, Any]:
@@ -94,17 +95,19 @@ class _Embedded(json.JSONEncoder):
     """JSON for the script of a page: no text in it can end the script or begin a comment."""
 
     def encode(self, o: Any) -> str:
-        """Spells out whatever a reader of HTML looks for. In JSON it is in texts alone."""
+        """Escapes characters that are significant in HTML. In JSON, these occur within strings
+        only.
+        """
         return super().encode(o).translate(ESCAPED)
 
 
 def in_notebook(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """How a notebook shows a chart: a page of its own with all scripts inside, since the scripts
-    that Altair's default renderer asks for are on another machine.
+    """The form of a chart in a notebook: a page of its own with all scripts included, because
+    Altair's default renderer loads scripts from another machine.
     """
     chart = alt.Chart.from_dict(spec)
     page = drawn(chart, ".html").decode()
-    # The frame is as high as its content once that is drawn.
+    # The frame gets the height of its content once that is drawn.
     fit = "this.style.height = this.contentDocument.documentElement.scrollHeight + 8 + 'px'"
     later = f"const fit = () => {{ {fit} }}; fit(); setTimeout(fit.bind(this), 500)"
     frame = (

@@ -1,4 +1,4 @@
-"""What models predict, beside what flows had."""
+"""Compares the predictions of models with the goodput of flows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MOST_DRAWN = 3000
 
 
 def models(results: Results, *names: str, ack_every: int = 1) -> alt.LayerChart:
-    """The goodput of each TCP flow beside what models predict for its losses and its round trip: on
-    the line, a model is right; above it, the flow had more.
+    """Draws the goodput of each TCP flow against the predictions of models for its losses and its
+    round-trip time. On the diagonal, a model is exact; above it, the flow had more.
 
     Args:
         results: The results.
@@ -26,7 +26,7 @@ def models(results: Results, *names: str, ack_every: int = 1) -> alt.LayerChart:
         ack_every: As for `tcplab.models.beside`.
 
     Raises:
-        ValueError: There is no such model, or no flow lost anything, which all models need.
+        ValueError: The model does not exist, or no flow had a loss, which all models need.
     """
     results = checked(results)
     chosen = names or MODELS

@@ -1,4 +1,4 @@
-"""The network of a plan as a chart: nodes, links with what they are, and the ways of flows."""
+"""Draws the network of a plan: nodes, labelled links, and the paths of flows."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tcplab.plot._network_layout import positions
 Plan = dict[str, Any]
 Row = dict[str, Any]
 Places = dict[int, tuple[float, float]]
-"""Of nodes, in pixels."""
+"""The position of each node, in pixels."""
 
 MOST = 4
-"""So many flows of one description are drawn, and twice as many in all."""
+"""The number of flows drawn for each entry of the experiment; twice as many are drawn in all."""
 MOST_NODES = 24
-"""If a network has more, those alone that flows pass are drawn."""
+"""A network with more nodes is drawn without those that no flow passes."""
 
 COLUMN = 230
 ROW = 74
 GAP = 5
 MOST_ASIDE = 24
-"""Between the lines of two flows on a link, and of all of them, in pixels."""
+"""The space between the lines of two flows on a link, and the width of all of them, in pixels."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What of a plan is drawn, in pixels."""
+    """The marks of a drawing, with positions in pixels."""
 
     nodes: list[Row]
     links: list[Row]
@@ -46,7 +46,7 @@ class Drawing:
 
 
 def drawing(plan: Plan) -> Drawing:
-    """Places all that is drawn."""
+    """Places all marks."""
     flows = _few(plan["flows"])
     paths = [_path(plan, flow["from"], flow["forward"]) for flow in flows]
     back = [_path(plan, flow["to"], flow["back"]) for flow in flows]
@@ -132,7 +132,7 @@ def _of(rows: list[Row]) -> alt.Chart:
 
 
 def _text(rows: list[Row], column: str, **look: Any) -> list[alt.Chart]:
-    """Text that stays readable on lines: white below, larger."""
+    """Text with a white outline below it, which stays readable on lines."""
     halo = _of(rows).mark_text(
         stroke="white", strokeWidth=3, strokeJoin="round", color="white", **look
     )
@@ -141,11 +141,11 @@ def _text(rows: list[Row], column: str, **look: Any) -> list[alt.Chart]:
 
 
 def _few(flows: list[Any]) -> list[Any]:
-    """The first of each description."""
+    """The first flows of each entry of the experiment."""
     kinds: dict[str, list[Any]] = {}
     for flow in flows:
         kinds.setdefault(flow["place"], []).append(flow)
-    # Flows that are listed one by one have a description each.
+    # Flows that are listed one by one have an entry each.
     listed = [alike[:MOST] for alike in kinds.values()]
     few = [flow for alike in listed for flow in alike]
     return few[: 2 * MOST]
@@ -161,17 +161,17 @@ def _name(flow: Any) -> str:
 
 
 def _labels(links: list[tuple[Any, Any]], place: Places) -> list[Row]:
-    """What links are: once for those of one description that are alike."""
+    """The labels of links. Identical links of one entry of the experiment share a label."""
     alike: dict[tuple[str, ...], list[tuple[Any, Any]]] = {}
     for there, back in links:
         alike.setdefault((there["place"], _about(there), _about(back)), []).append((there, back))
     rows: list[Row] = []
     for (_, forward, backward), same in alike.items():
-        # Below the lowest of them.
+        # Below the lowest of these links.
         ends = [(place[there["from"]], place[there["to"]]) for there, _ in same]
         (x, y), (x2, y2) = max(ends, key=lambda ends: ends[0][1] + ends[1][1])
         about = forward
-        # A packet from a shared LAN has crossed it already.
+        # A packet from a shared LAN has crossed that LAN already.
         if forward != backward and not same[0][0]["lan"]:
             first, second = (forward, backward) if x <= x2 else (backward, forward)
             about = f"\u2192 {first}\n\u2190 {second}"
@@ -180,7 +180,7 @@ def _labels(links: list[tuple[Any, Any]], place: Places) -> list[Row]:
 
 
 def _printable(text: str) -> str:
-    """What is printable of each line."""
+    """The printable part of each line."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
@@ -192,7 +192,7 @@ def _about(lane: Any) -> str:
 
 
 def _ways(paths: list[list[int]], names: list[str], place: Places) -> tuple[list[Row], list[Row]]:
-    """The lines of flows, beside each other on each link, and a triangle for where each goes."""
+    """The lines of flows, side by side on each link, and a triangle at the end of each."""
     on_link: dict[frozenset[int], list[str]] = {}
     for path, name in zip(paths, names, strict=True):
         for ends in pairwise(path):

@@ -1,7 +1,8 @@
-"""Where nodes of a network stand in a drawing: packets go from left to right, as far as they can.
+"""Places the nodes of a network in a drawing, so that packets travel from left to right where
+possible.
 
-The path of the first flow is a row; nodes of other flows stand before, behind or between those that
-are known. Nodes that are as far from the left stand one above the other, near their neighbours.
+The path of the first flow is a row. Nodes of further flows are placed before, behind or between
+known ones. Nodes in the same column are stacked, near their neighbours.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ Path = Sequence[int]
 """The nodes that the packets of a flow pass, in order."""
 
 SWEEPS = 8
-"""How often nodes move near their neighbours."""
+"""The number of passes that move nodes towards their neighbours."""
 
 
 def positions(
@@ -31,11 +32,11 @@ def _columns(paths: Iterable[Path], links: Sequence[tuple[int, int]]) -> dict[in
         known = [place for place, node in enumerate(path) if node in columns]
         first, last = (known[0], known[-1]) if known else (0, 0)
         start = columns.get(path[first], 0)
-        # Flows that meet others from the other side go from right to left.
+        # A flow that meets others from the opposite side goes from right to left.
         step = -1 if known and columns[path[last]] < start else 1
         for place, node in enumerate(path):
             columns.setdefault(node, start + step * (place - first))
-    # Nodes without traffic stand behind a neighbour.
+    # Nodes without traffic are placed behind a neighbour.
     for _ in links:
         for one, other in links:
             if (one in columns) != (other in columns):
@@ -63,13 +64,13 @@ def _heights(columns: dict[int, int], links: Sequence[tuple[int, int]]) -> dict[
                 others = [heights[other] for other in neighbours[node]]
                 return sum(others) / len(others) if others else heights[node]
 
-            # Sorting is stable: nodes that are alike keep their order.
+            # Sorting is stable: nodes that compare equal keep their order.
             row.sort(key=middle, reverse=True)
             _spread(row, heights)
     return heights
 
 
 def _spread(row: Sequence[int], heights: dict[int, float]) -> None:
-    """One above the other, around the middle."""
+    """Stacks the nodes of a column around the middle."""
     for place, node in enumerate(row):
         heights[node] = (len(row) - 1) / 2 - place

@@ -1,4 +1,6 @@
-"""Segments of a connection of a capture over time: what was sent, why again, and what came back."""
+"""Charts of the segments of a captured connection: transmissions, retransmissions by cause, and
+ACKs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from tcplab._statistics.thinning import thin
 from tcplab.plot._style import COLOURS, QUIET, WIDTH, data, layered, styled, titled
 
 MOST_SEGMENTS = 4000
-"""So many segments of a kind are drawn. Of more, those that stand out are."""
+"""The most segments drawn of a kind. Of more, the conspicuous ones are drawn."""
 
 KINDS = {
     "data": "#8A8F98",
@@ -22,12 +24,12 @@ KINDS = {
     "keepalive": QUIET,
     "window probe": QUIET,
 }
-"""Segments by what they are, as in the table of packets, each with its colour."""
+"""The kinds of segments, as in the table of packets, each with its colour."""
 
 SACKED, ACKNOWLEDGED, WINDOW = "SACKed", "acknowledged", "receiver's window"
 
 RARE = tuple(kind for kind in KINDS if kind != "data")
-"""What is drawn with a mark that is seen however small the segment is."""
+"""Kinds drawn with a mark that is visible however small the segment is."""
 
 
 def segments(
@@ -37,20 +39,21 @@ def segments(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> alt.LayerChart:
-    """The segments of a connection over time, each from its first byte to its last: those sent for
-    the first time and those sent again, by cause; what the receiver acknowledged, what it had out
-    of order (SACK), and how far its window reached.
+    """Draws the segments of a connection over time, each from its first byte to its last: first
+    transmissions and retransmissions, by cause; the acknowledged data, the data held out of order
+    by the receiver (SACK), and the end of the receiver's window.
 
     Args:
-        packets: The packets of one connection, as `lab.capture.packets` gives them.
-        sender: Whose segments: `client` or `server`; by default the side that sent more data.
-        from_s: Where to begin, in seconds after the first packet of the capture; by default with
+        packets: The packets of one connection, as `lab.capture.packets` returns them.
+        sender: The side whose segments are drawn: `client` or `server`; by default the side that
+            sent more data.
+        from_s: The start, in seconds after the first packet of the capture; by default the start of
             the connection.
-        to_s: Where to end. Of a short part every packet is drawn.
+        to_s: The end. Within a short part every packet is drawn.
 
     Raises:
-        ValueError: There are packets of no connection or of several, there is no such side, or
-            nothing is between these times.
+        ValueError: The packets are of no connection or of several, the side does not exist, or
+            there is nothing between these times.
     """
     numbers = packets["connection"].unique().to_list()
     if len(numbers) != 1:
@@ -65,7 +68,7 @@ def segments(
     shown = packets.filter(pl.col("time_s").is_between(low, high))
     mine = pl.col("sender") == sender
     sent = shown.filter(mine, pl.col("payload_bytes") > 0, pl.col("kind").is_in([*KINDS]))
-    # Of an ACK before the first that is shown, the lines begin at the left.
+    # The last ACK before the first shown segment sets the lines at the left.
     back = packets.filter(~mine, pl.col("ack").is_not_null(), pl.col("time_s") <= high)
     if sent.is_empty() and back.filter(pl.col("time_s") >= low).is_empty():
         raise ValueError(f"no segment of the {sender} is between {low:g} s and {high:g} s")
@@ -94,8 +97,8 @@ def _chosen(packets: pl.DataFrame, sender: str | None) -> str:
 
 
 def _lines(back: pl.DataFrame, low: float) -> pl.DataFrame:
-    """`time_s`, `kind`, `bytes`: up to which byte was acknowledged, and how far the window reached.
-    Both begin with what was known at the left.
+    """`time_s`, `kind`, `bytes`: the acknowledgment number and the end of the receiver's window.
+    Both lines begin with the values known at the left.
     """
     reached = back.select(
         pl.col("time_s").clip(low),
@@ -110,7 +113,7 @@ def _lines(back: pl.DataFrame, low: float) -> pl.DataFrame:
 
 
 def _sacked(back: pl.DataFrame) -> pl.DataFrame:
-    """What each ACK says to have arrived out of order, without DSACKs."""
+    """The blocks that each ACK reports as received out of order, without DSACKs."""
     blocks = back.filter(pl.col("sack").is_not_null()).with_columns(pl.col("sack").str.split(" "))
     ends = pl.col("sack").str.split("-").list
     said = blocks.explode("sack").select(
@@ -144,7 +147,7 @@ def _drawn(
         axis=alt.Axis(tickCount=8, format=".6~g"),
         scale=alt.Scale(domain=[*span], nice=False) if span[0] < span[1] else alt.Undefined,
     )
-    # The window may reach far beyond what is sent.
+    # The window may reach far beyond the data that is sent.
     ends = [*few["first"], *few["last"], *lines.filter(pl.col("kind") == ACKNOWLEDGED)["bytes"]]
     low, high = min(ends), max(ends)
     domain = [low / 1000, (high + max(high - low, 1) / 50) / 1000]

@@ -1,4 +1,4 @@
-"""Sequence numbers over time: what was sent, sent again, and acknowledged."""
+"""Charts of sequence numbers over time: transmissions, retransmissions and acknowledgments."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Sequence:
     """The packets of a connection, counted from the first byte of data."""
 
     points: pl.DataFrame
-    """`time_s`, `kind`, `first`, `last`: from which byte to which."""
+    """`time_s`, `kind`, `first`, `last`: the range of bytes."""
     acknowledged: pl.DataFrame
-    """`time_s`, `bytes`: what the sender knows to have arrived."""
+    """`time_s`, `bytes`: the data that the sender knows to have arrived."""
 
 
 def sequence(
@@ -48,23 +48,23 @@ def sequence(
     from_s: float = 0.0,
     to_s: float | None = None,
 ) -> alt.LayerChart:
-    """Sequence numbers of a flow over time: segments that were sent, sent again, dropped, and that
-    arrived out of order, which is what a receiver with SACK reports; and the line up to which the
-    sender has acknowledgments.
+    """Draws the sequence numbers of a flow over time: segments sent, retransmitted, dropped, and
+    received out of order, which a receiver with SACK reports; and the line up to which the sender
+    has acknowledgments.
 
-    It is made of the table `packets`: the experiment has to write down the packets of the links at
-    the sender, both ways, as `record = {packets = ["client>router", "router>client"]}`, and for
-    what arrives out of order those of the link to the receiver.
+    The chart uses the table `packets`: the experiment must record the packets of the links at the
+    sender, in both directions, as `record = {packets = ["client>router", "router>client"]}`, and
+    for out-of-order arrivals also those of the link to the receiver.
 
     Args:
         results: The results.
-        flow: Which flow; by default the first whose data was written down.
-        run: Which run; by default the first.
-        from_s: Where to begin.
-        to_s: Where to end; by default with the run. Of a short part every packet is drawn.
+        flow: The flow; by default the first whose data was recorded.
+        run: The run; by default the first.
+        from_s: The start.
+        to_s: The end; by default that of the run. Within a short part every packet is drawn.
 
     Raises:
-        ValueError: No packets of this flow were written down, or it has many connections.
+        ValueError: No packets of this flow were recorded, or it has many connections.
     """
     run = chosen(results, run)
     flow = _chosen_flow(results, run, flow)
@@ -87,7 +87,7 @@ def sequence(
     if line.is_empty():
         notes.append("no acknowledgments: packets of the way back are not written down")
     kinds = [kind for kind in KINDS if kind in set(few["kind"])]
-    # Rare ones are above those that are everywhere.
+    # Rare kinds are drawn above frequent ones.
     few = few.sort(pl.col("kind").replace_strict({kind: n for n, kind in enumerate(KINDS)}))
     legend = alt.Legend(title=None, orient="top")
     names = [*kinds, *([ACKNOWLEDGED] if len(line) else [])]
@@ -143,7 +143,7 @@ def sequence(
 
 
 def sequences(results: Results, run: str, flow: str) -> Sequence:
-    """What the packets of a flow say, from the links where they were written down."""
+    """The packets of a flow, from the links on which they were recorded."""
     about = results.scan("flows", run).filter(pl.col("flow") == flow).collect().row(0, named=True)
     if about["transport"] != "tcp":
         raise ValueError(f"{flow!r} is a flow of UDP, which has no sequence numbers")
@@ -163,7 +163,7 @@ def sequences(results: Results, run: str, flow: str) -> Sequence:
     ways = data_rows["link"].unique(maintain_order=True).to_list()
     if not ways:
         raise ValueError(f"no data of {flow!r} was written down: {_wanted(about)}")
-    # As the sender sees it, where the links at the sender were written down.
+    # From the sender's point of view, if the links at the sender were recorded.
     out = next((link for link in ways if link.startswith(f"{sender}>")), ways[0])
     seen = (
         ((pl.col("point") == "enter") & (pl.col("link") == out))
@@ -175,10 +175,10 @@ def sequences(results: Results, run: str, flow: str) -> Sequence:
     backs = others["link"].unique(maintain_order=True).to_list()
     back = next((link for link in backs if link.endswith(f">{sender}")), (backs or [None])[0])
     acks = rows.filter(pl.col("link") == pl.lit(back), pl.col("ack").is_not_null())
-    # The sender knows when the packet has arrived.
+    # The sender learns of an ACK when it arrives.
     last = "arrive" if "arrive" in set(acks["point"]) else "enter"
     reached = _acknowledged(acks.filter(pl.col("point") == last), first)
-    # A FIN has a number of its own.
+    # A FIN takes one sequence number.
     ends = pl.min_horizontal("bytes", pl.lit(points["last"].max(), dtype=pl.Int64)).alias("bytes")
     return Sequence(points, reached.with_columns(ends))
 
@@ -229,7 +229,7 @@ def _points(packets: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     for time_s, point, seq, length in columns.iter_rows():
         if point not in names:
             continue
-        # Sequence numbers wrap around: each is the one closest to the last that was sent.
+        # Sequence numbers wrap around: the interpretation closest to the last number sent is used.
         away = (seq - first - sent) % WRAP
         start = sent + (away - WRAP if away > WRAP // 2 else away)
         end = start + length
@@ -244,14 +244,14 @@ def _points(packets: pl.DataFrame) -> tuple[pl.DataFrame, int]:
                 beyond[start] = end
         else:
             arrived = max(arrived, end)
-            # What waited for this is in order now.
+            # Segments that waited for this one are in order now.
             while beyond and (lowest := min(beyond)) <= arrived:
                 arrived = max(arrived, beyond.pop(lowest))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row"), first
 
 
 def _acknowledged(acks: pl.DataFrame, first: int) -> pl.DataFrame:
-    """Up to which byte the sender has acknowledgments."""
+    """The byte up to which the sender has acknowledgments."""
     reached = 0
     rows = []
     for time_s, ack in acks.sort("time_s", maintain_order=True).select("time_s", "ack").iter_rows():

@@ -1,4 +1,4 @@
-"""Charts of one run: what happened over time, and why."""
+"""Charts of one run over time."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ MOST_LINKS = 4
 MOST_INTERNALS = 8
 
 FEW = 4
-"""Lines of so many flows have a second one each, like their thresholds."""
+"""Up to this number of flows, each has a second line, such as its threshold."""
 
 MOST_RATES = 200
-"""Rates are over so many parts of a run at the most."""
+"""The most parts of a run over which rates are averaged."""
 
 BARS = 100
-"""Drops are counted in so many parts of a run."""
+"""The number of parts of a run in which drops are counted."""
 
 NO_SAMPLES = "see `record.samples`"
 NO_LINKS = "nothing was recorded of the queues of links: see `record.links`"
 
 
 def overview(results: Results, *, run: str | None = None) -> alt.VConcatChart:
-    """The windows of the flows, above the queues of the busiest links, over time; between them the
-    goodput of the flows, where there are intervals. Below, where there are such flows, how long
-    transfers took, and what became of datagrams.
+    """Draws the windows of the flows above the queues of the busiest links, over time; between them
+    the goodput of the flows, if there are intervals. Below, if there are such flows, the completion
+    times of transfers, and the delay and loss of datagrams.
     """
     run = chosen(results, run)
     parts: list[Layer] = []
@@ -76,7 +76,7 @@ def overview(results: Results, *, run: str | None = None) -> alt.VConcatChart:
 
 
 def cwnd(results: Results, *, run: str | None = None) -> alt.LayerChart:
-    """The congestion window of each flow over time, and, of up to four flows, its slow-start
+    """Draws the congestion window of each flow over time, and for up to four flows the slow-start
     threshold, dashed.
 
     Raises:
@@ -87,8 +87,8 @@ def cwnd(results: Results, *, run: str | None = None) -> alt.LayerChart:
 
 
 def rtt(results: Results, *, run: str | None = None) -> alt.LayerChart:
-    """The smoothed RTT of each flow over time, and, of up to four flows, the least RTT that it
-    measured, dotted: what is above it is queueing.
+    """Draws the smoothed RTT of each flow over time, and for up to four flows the least RTT that
+    the flow measured, dotted: the excess is queueing.
 
     Raises:
         ValueError: No flow has samples of its RTT.
@@ -117,11 +117,11 @@ def rtt(results: Results, *, run: str | None = None) -> alt.LayerChart:
 
 
 def rate(results: Results, *, run: str | None = None) -> alt.LayerChart:
-    """The rate at which the data of each flow is acknowledged over time. Of up to four flows with
-    one bottleneck its rate is dotted.
+    """Draws the rate at which the data of each flow is acknowledged over time. For up to four flows
+    with a common bottleneck, its rate is dotted.
 
-    Rates are means over parts of the run: of two samples or more, and at most 200. `goodput` has
-    what applications got, exactly, where the experiment says `every`.
+    Rates are means over parts of the run, each of at least two samples, at most 200 in all.
+    `goodput` shows exactly what applications received, if the experiment sets `every`.
 
     Raises:
         ValueError: No flow has samples.
@@ -156,7 +156,7 @@ def rate(results: Results, *, run: str | None = None) -> alt.LayerChart:
 
 
 def rates(acked: pl.DataFrame, end_s: float) -> pl.DataFrame:
-    """The rate in each part of a run, at its middle, from the bytes acknowledged until then:
+    """The rate in each part of a run, placed at its middle, from the cumulative bytes acknowledged:
     `flow`, `time_s`, `acked_bytes`.
     """
     most = acked.group_by("flow").len()["len"].max()
@@ -164,7 +164,7 @@ def rates(acked: pl.DataFrame, end_s: float) -> pl.DataFrame:
     number = min(max(most // 2, 1), MOST_RATES)
     width = end_s / number
     edges = pl.DataFrame({"edge": range(number + 1)}).with_columns(
-        # Samples are written at times that are exact to the nanosecond.
+        # Sample times are exact to the nanosecond.
         (pl.col("edge") * width + 1e-9).alias("time_s")
     )
     found = []
@@ -182,8 +182,8 @@ def rates(acked: pl.DataFrame, end_s: float) -> pl.DataFrame:
 
 
 def network(experiment: Experiment) -> alt.LayerChart:
-    """The hosts, links and flows of an experiment, of its first variant: which way packets go, and
-    what they meet there. Of many that are alike a few are drawn.
+    """Draws the hosts, links and flows of the first variant of an experiment: the paths of packets
+    and the links on them. Of many similar entries, a few are drawn.
 
     Raises:
         ConfigError: The experiment cannot be run on any backend.
@@ -193,7 +193,7 @@ def network(experiment: Experiment) -> alt.LayerChart:
 
 
 def goodput(results: Results, *, run: str | None = None) -> alt.LayerChart:
-    """The goodput of each flow over time: a point in the middle of each interval.
+    """Draws the goodput of each flow over time: a point in the middle of each interval.
 
     Raises:
         ValueError: The experiment has no intervals.
@@ -205,11 +205,11 @@ def goodput(results: Results, *, run: str | None = None) -> alt.LayerChart:
 
 
 def samples(results: Results, *columns: str, run: str | None = None) -> alt.VConcatChart:
-    """Any columns of the samples over time, one above the other: what a sender saw, and why it did
-    what it did, like `"cwnd_segments", "vegas_diff"`.
+    """Draws columns of the samples over time, one above the other: what a sender saw, and why it
+    reacted, like `"cwnd_segments", "vegas_diff"`.
 
     Raises:
-        ValueError: The samples have no such column, or it is not one of numbers.
+        ValueError: The samples have no such column, or the column is not numeric.
     """
     run = chosen(results, run)
     schema = results.scan("samples", run).collect_schema()
@@ -225,8 +225,9 @@ def samples(results: Results, *columns: str, run: str | None = None) -> alt.VCon
 
 
 def internals(results: Results, *, run: str | None = None) -> alt.VConcatChart:
-    """The quantities inside the congestion controls, over time, below the window that they lead to:
-    the columns of `samples` that they add, which `tcplab explain NAME` describes.
+    """Draws the internal quantities of the congestion controls over time, below the window that
+    follows from them: the columns that they add to `samples`, which `tcplab explain NAME`
+    describes.
 
     Raises:
         ValueError: There are no samples, or no congestion control of the run has such columns.
@@ -245,10 +246,10 @@ def internals(results: Results, *, run: str | None = None) -> alt.VConcatChart:
 
 
 def transfers(results: Results, *, run: str | None = None) -> alt.Chart:
-    """The share of the transfers of each flow that completed within a time: the distribution of
-    completion times. A line that ends below 100 % has transfers that did not complete.
+    """Draws the share of the transfers of each flow that completed within a time: the distribution
+    of completion times. A line that ends below 100 % has transfers that did not complete.
 
-    Of a measuring window, the transfers that began in it.
+    With a measuring window, only transfers that began in it count.
 
     Raises:
         ValueError: No flow has transfers.
@@ -262,11 +263,11 @@ def transfers(results: Results, *, run: str | None = None) -> alt.Chart:
 
 
 def datagrams(results: Results, *, run: str | None = None) -> alt.VConcatChart:
-    """What became of the datagrams of each flow of UDP: one-way delays from the least to the 99th
-    percentile, delay variation (the mean of RFC 3393, as `ipdv_ms`), and loss.
+    """Draws the datagrams of each UDP flow: one-way delays from the least to the 99th percentile,
+    delay variation (the mean of RFC 3393, as `ipdv_ms`), and loss.
 
     Raises:
-        ValueError: No datagram of a flow arrived and was timed.
+        ValueError: No timed datagram of any flow arrived.
     """
     run = chosen(results, run)
     flows = _flows_with(results, run, HAS_DATAGRAMS)
@@ -277,25 +278,26 @@ def datagrams(results: Results, *, run: str | None = None) -> alt.VConcatChart:
 
 
 def queue(results: Results, *, run: str | None = None) -> alt.LayerChart:
-    """The most packets that waited for the busiest links since the sample before, over time.
+    """Draws the most packets that waited for each of the busiest links since the previous sample,
+    over time.
 
     Raises:
-        ValueError: Nothing was recorded of links.
+        ValueError: No links were recorded.
     """
     run = _with_links(results, run)
     return styled(_queue(results, run).properties(title=titles_of(results, run)))
 
 
 def queue_delay(results: Results, *, run: str | None = None) -> alt.LayerChart:
-    """How long packets wait for the busiest links, in milliseconds, over time.
+    """Draws the time that packets wait for the busiest links, in milliseconds, over time.
 
-    The line is the mean of the bytes that waited between two records, over the rate of the link;
-    the area reaches to the most that waited at once, and the dotted line is the queue when it is
-    full. Of a link whose rate changes there is the line alone, by Little's law, as in the metric
+    The line is the mean number of bytes waiting between two records, divided by the rate of the
+    link; the area reaches to the most bytes waiting at once, and the dotted line is a full queue.
+    For a link with a varying rate there is only the line, by Little's law, as in the metric
     `queue_delay_mean_ms`.
 
     Raises:
-        ValueError: Nothing was recorded of links, or nothing was sent.
+        ValueError: No links were recorded, or no packets were sent.
     """
     run = _with_links(results, run)
     shown = _busiest(results, run)
@@ -346,8 +348,8 @@ def queue_delay(results: Results, *, run: str | None = None) -> alt.LayerChart:
 
 
 def drops(results: Results, *, run: str | None = None) -> alt.VConcatChart:
-    """How many packets the busiest links dropped, lost and marked over time, by reason: counts in a
-    hundredth of the run each. What hosts dropped has a panel of its own.
+    """Draws how many packets the busiest links dropped, lost and marked over time, by reason, in
+    hundredths of the run. Drops by hosts have a panel of their own.
     """
     run = chosen(results, run)
     end_s = end_of(results, run)
@@ -364,7 +366,7 @@ def drops(results: Results, *, run: str | None = None) -> alt.VConcatChart:
         notes.append(f"the {MOST_LINKS} of {len(places)} places with most")
     kinds = counts["what"].unique(maintain_order=True).sort().to_list()
     width = end_s / BARS
-    # Marks have the colour of no drop.
+    # Marks have a colour that no drop has.
     colours = {kind: COLOURS[(1, 0, 3, 4, 5, 6)[n % 6]] for n, kind in enumerate(kinds)}
     colours |= {"marked": COLOURS[2]} if "marked" in colours else {}
     scale = alt.Scale(domain=kinds, range=[*colours.values()])
@@ -400,11 +402,11 @@ def drops(results: Results, *, run: str | None = None) -> alt.VConcatChart:
 
 
 def drops_and_marks(results: Results, run: str) -> pl.DataFrame:
-    """How many packets each place dropped or marked in each part of the run: `link`, `what`,
-    `part`, `packets`.
+    """The number of packets dropped or marked at each place in each part of the run: `link`,
+    `what`, `part`, `packets`.
     """
     width = end_of(results, run) / BARS
-    # The last one has the end of the run.
+    # The last part includes the end of the run.
     part = (pl.col("time_s") / width).floor().clip(0, BARS - 1).cast(pl.Int64).alias("part")
     what = pl.col("reason").str.to_lowercase().str.replace_all("_", " ").alias("what")
     place = pl.col("link").fill_null("hosts")
@@ -423,7 +425,7 @@ def drops_and_marks(results: Results, run: str) -> pl.DataFrame:
 
 
 def checked(results: Any) -> Results:
-    """Results, and nothing else."""
+    """Raises an error unless the argument is `Results`."""
     if not isinstance(results, Results):
         what = type(results).__name__
         raise TypeError(f"results: those of tcplab.run are needed, not a {what}")
@@ -431,7 +433,7 @@ def checked(results: Any) -> Results:
 
 
 def chosen(results: Results, run: str | None) -> str:
-    """The run that is asked for, else the first."""
+    """The requested run, or the first."""
     checked(results)
     known = results.runs["run"].to_list()
     if run is not None and run not in known:
@@ -454,13 +456,13 @@ def _with_links(results: Results, run: str | None) -> str:
 
 
 def _shown(results: Results, run: str, drawn: Drawn) -> alt.LayerChart:
-    """A panel alone, under its title."""
+    """A panel alone, with its title."""
     chart: alt.LayerChart = drawn.chart.properties(title=titles_of(results, run, drawn.note))
     return styled(chart)
 
 
 def titles_of(results: Results, run: str, *notes: str) -> alt.TitleParams:
-    """The experiment's name; below, which run it is and what is left out."""
+    """The title: the experiment's name, and below it the run and what is left out."""
     about = results.runs.filter(pl.col("run") == run).row(0, named=True)
     said = [
         f"{name} = {labels(results.runs[name].to_list())[about[name]]}"
@@ -481,7 +483,7 @@ def end_of(results: Results, run: str) -> float:
 
 
 def _plan(results: Results, run: str) -> dict[str, Any]:
-    """The plan of a run, as JSON has it."""
+    """The plan of a run, as plain values."""
     place = results.runs["run"].to_list().index(run)
     plan: dict[str, Any] = json.loads(results.plans[place].to_json())
     return plan
@@ -498,7 +500,7 @@ def _cwnd(results: Results, run: str) -> Drawn:
         besides = rows.drop_nulls("value").collect()
         note = "dashed: the slow-start threshold" if len(besides) else ""
         greatest = points[column].max()
-        # A threshold far above any window would press the windows to the bottom.
+        # A threshold far above any window would flatten the windows.
         most = 2.0 * greatest if isinstance(greatest, int | float) and greatest > 0 else None
     drawn = of_flows(
         points,
@@ -553,7 +555,7 @@ def _goodput(results: Results, run: str) -> Drawn:
 
 
 def _flows_with(results: Results, run: str, condition: pl.Expr) -> pl.DataFrame:
-    """The flows for which this holds, with their labels in charts."""
+    """The flows that fulfil a condition, with their labels in charts."""
     label = pl.format("{} ({})", "flow", pl.coalesce("cc", "transport")).alias("label")
     return results.scan("flows", run).filter(condition).with_columns(label).collect()
 
@@ -579,7 +581,7 @@ def _transfers(results: Results, run: str, flows: pl.DataFrame) -> alt.Chart:
     place, number = pl.int_range(1, pl.len() + 1).over("label"), pl.len().over("label")
     points = times.with_columns((100 * place / number).alias("share"), place.alias("place"))
     points = points.drop_nulls("completion_s")
-    # Of many transfers, as many as one can tell apart: the last ones among them.
+    # Many transfers are thinned to as many as can be told apart; the last one stays.
     step = (pl.len().over("label") / MOST_POINTS).ceil().cast(pl.Int64)
     points = points.filter((pl.len().over("label") - pl.col("place")) % step == 0)
     origin = points.select("label").unique(maintain_order=True)
@@ -597,7 +599,7 @@ def _transfers(results: Results, run: str, flows: pl.DataFrame) -> alt.Chart:
 
 
 def _datagrams(flows: pl.DataFrame) -> list[Layer]:
-    """Delays, their variation, and losses of these flows."""
+    """Delay, delay variation, and loss of these flows."""
     drawn = flows.head(MOST_FLOWS).with_columns(
         pl.col("label").map_elements(printable, return_dtype=pl.String),
         (100 * pl.col("lost_packets") / pl.col("sent_segments")).alias("lost_percent"),
@@ -638,8 +640,9 @@ def _datagrams(flows: pl.DataFrame) -> list[Layer]:
 
 
 def _lines_of_flows(results: Results, run: str) -> pl.DataFrame:
-    """What samples are of, and its congestion control: flows, or `NAME#1`, ... of those with many
-    connections."""
+    """The subjects of samples with their congestion control: flows, or `NAME#1`, ... for flows with
+    many connections.
+    """
     flows = results.scan("flows", run).select(
         "flow", pl.coalesce("cc", "transport").alias("cc"), "class", "transport", "transfers"
     )
@@ -657,7 +660,7 @@ def _lines_of_flows(results: Results, run: str) -> pl.DataFrame:
 
 
 def sampled(results: Results, run: str) -> pl.DataFrame:
-    """Those of them that may have samples, with the bytes that were acknowledged."""
+    """The subjects that may have samples, with the bytes that were acknowledged."""
     sent = pl.col("acked_bytes").max().alias("bytes")
     acked = results.scan("samples", run).group_by("flow").agg(sent)
     flows = _lines_of_flows(results, run).filter(pl.col("cc") != "udp")
@@ -666,10 +669,10 @@ def sampled(results: Results, run: str) -> pl.DataFrame:
 
 
 def _busiest(results: Results, run: str) -> list[str]:
-    """The links that are used half as much as the one that is used most."""
+    """The links with at least half the utilisation of the busiest one."""
     links = results.scan("links", run).select("link", "utilisation")
     use = links.group_by("link", maintain_order=True).agg(pl.col("utilisation").mean()).collect()
-    # A flow fills every link of a row of bottlenecks; access links are far less busy.
+    # A flow fills every link of a series of bottlenecks; access links are far less busy.
     busy = use.filter(pl.col("utilisation") >= pl.lit(use["utilisation"].max()) / 2)
     ordered = busy.sort("utilisation", descending=True, maintain_order=True)["link"]
     return ordered.head(MOST_LINKS).to_list()
@@ -677,7 +680,7 @@ def _busiest(results: Results, run: str) -> list[str]:
 
 def _queue(results: Results, run: str) -> alt.LayerChart:
     shown = _busiest(results, run)
-    # A sample of the moment would miss what came and went since the last one.
+    # A momentary sample would miss packets that came and went since the last one.
     y = "queue_max_packets"
     rows = results.scan("links", run).filter(pl.col("link").is_in(shown))
     return over_time(
@@ -692,12 +695,12 @@ def _queue(results: Results, run: str) -> alt.LayerChart:
 
 
 def _since(column: str) -> pl.Expr:
-    """By how much a column of links has grown since the row before."""
+    """The growth of a cumulative column of links since the previous row."""
     return pl.col(column).diff().over("link").fill_null(pl.col(column))
 
 
 def _drains(lane: Any) -> float | None:
-    """The rate in Mbit/s at which the queue of a lane gets shorter, if it is always the same."""
+    """The rate in Mbit/s at which the queue of a lane drains, if it is constant."""
     if lane is None or lane["rate_changes"] is not None or lane["lan"] is not None:
         return None
     written = [lane["rate"], lane["queue"]["discipline"].get("rate")]
@@ -707,7 +710,9 @@ def _drains(lane: Any) -> float | None:
 
 
 def _limit(lane: Any) -> float | None:
-    """The bytes that a queue of a lane holds; of packets, those of the largest size."""
+    """The capacity of the queue of a lane in bytes; a limit in packets counts packets of the
+    largest size.
+    """
     limit = lane["queue"]["limit"]
     if not isinstance(limit, dict):
         return None
@@ -718,7 +723,7 @@ def _limit(lane: Any) -> float | None:
 
 
 def _distribution(points: pl.DataFrame, names: Sequence[str]) -> alt.Chart:
-    """A line for each label, told apart by colour and, if there are many, by dashes."""
+    """A line for each label, distinguished by colour and, if there are many, by dashes."""
     shown = {name: printable(name) for name in names}
     legend = alt.Legend(title="flow (cc)", symbolType="stroke", symbolStrokeWidth=2, labelLimit=220)
     chart: alt.Chart = alt.Chart(data(points.with_columns(pl.col("label").replace(shown)))).encode(

@@ -1,4 +1,4 @@
-"""The look of all charts, and what each of them is made of: lines with labels beside them, zoom."""
+"""The look of all charts, and their common elements: lines with labels beside them, zooming."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import polars as pl
 from tcplab._core import printable
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Of Okabe and Ito (2008), told apart by colour-blind people too; without yellow, which is too
-pale on white.
+"""The colours of Okabe and Ito (2008), which colour-blind people can distinguish, without yellow,
+which is too pale on white.
 """
 
 LINK_COLOURS = ("#595959", "#E69F00", "#56B4E9", "#009E73")
-"""The first link is grey: no flow has its colour."""
+"""The colours of links. The first is grey, which no flow has."""
 
 DASHES = ([1, 0], [6, 3], [2, 2])
-"""When the colours are used up, lines are dashed."""
+"""The dash patterns for lines beyond the number of colours."""
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
@@ -29,7 +29,7 @@ FONT = (
     "'Microsoft YaHei', 'Droid Sans Fallback', 'Noto Sans Arabic', 'Noto Sans Hebrew', "
     "'Noto Sans Devanagari', sans-serif"
 )
-"""A font that has a script is looked for in this order: names may be in any."""
+"""The order in which fonts are searched for a script: names may be in any script."""
 
 INK, QUIET = "#1B1F24", "#595959"
 
@@ -38,7 +38,7 @@ SAMPLE = 18
 """The length of the piece of line beside a label, in pixels."""
 
 LINE = 14
-"""The least distance of two labels, in pixels."""
+"""The least distance between two labels, in pixels."""
 
 ROLES = ("lines", "bars", "plane", "labels", "values")
 
@@ -47,7 +47,7 @@ Layer = alt.Chart | alt.LayerChart
 
 
 def styled(chart: Styled) -> Styled:
-    """The look of all charts."""
+    """Applies the look of all charts."""
     made: Any = linked(chart)
     drawn: Styled = made.configure(
         background="white",
@@ -69,18 +69,18 @@ def titled(text: str, notes: Sequence[str] = ()) -> alt.TitleParams:
 
 
 def data(rows: pl.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows as the data of a chart, which stand in its specification."""
+    """Rows as inline data of a chart's specification."""
     values = rows.to_dicts() if isinstance(rows, pl.DataFrame) else [dict(row) for row in rows]
     return alt.InlineData(values=values)
 
 
 def linked(chart: Styled) -> Styled:
-    """Gives a chart what the mouse does, by the roles that its layers have as names: `lines` and
-    `bars` zoom and move along their horizontal axis, all together, and a `plane` along both; a
-    press on one of the `labels`, or on `lines` that have none, leaves all with another `label`
-    pale; of `values`, those that are next to the pointer are shown.
+    """Makes a chart interactive, by the roles that its layers have as names. Layers named `lines`
+    and `bars` zoom and move along their horizontal axis, all together; a `plane` does along both
+    axes. A click on one of the `labels`, or on `lines` without labels, fades everything with
+    another `label`. Of `values`, those next to the pointer are shown.
 
-    Altair would link layers of panels that have nothing in common.
+    Altair would link layers of unrelated panels.
     """
     views: dict[str, list[str]] = {role: [] for role in ROLES}
     params: list[Any] = []
@@ -91,7 +91,7 @@ def linked(chart: Styled) -> Styled:
             params.append(param)
 
     for panel, layer in _layers(chart):
-        # Altair puts the number of the panel behind the names of its layers, whenever it likes.
+        # Altair sometimes appends the number of the panel to the names of its layers.
         role = re.sub(r"_\d+$", "", layer.name) if isinstance(layer.name, str) else ""
         if role not in ROLES:
             continue
@@ -110,7 +110,7 @@ def linked(chart: Styled) -> Styled:
     add("move", {"type": "interval", "encodings": ["x", "y"]}, ["plane"], bind="scales")
     if views["lines"]:
         picked = {"type": "point", "fields": ["label"], "toggle": "true"}
-        # Two layers of a panel cannot have the same selection.
+        # Two layers of a panel cannot share a selection.
         add("picked", picked, ["labels"] if views["labels"] else ["lines"])
     made: Any = chart
     if params:
@@ -120,10 +120,10 @@ def linked(chart: Styled) -> Styled:
 
 
 def _layers(chart: Any, panel: int | None = None) -> Iterator[tuple[int | None, Any]]:
-    """The single charts that one is made of, each with the number of its panel, if it is in one."""
+    """The single charts within a chart, each with the number of its panel, if any."""
     for kind in ("layer", "vconcat", "concat"):
         parts = getattr(chart, kind, alt.Undefined)
-        # Every chart has a method of the name `layer`, or none.
+        # Every chart has an attribute `layer`, which may be a method.
         if isinstance(parts, list):
             for number, part in enumerate(parts):
                 yield from _layers(part, panel if kind == "layer" else number)
@@ -132,7 +132,7 @@ def _layers(chart: Any, panel: int | None = None) -> Iterator[tuple[int | None, 
 
 
 def layered(layers: Sequence[Layer], **about: Any) -> alt.LayerChart:
-    """Layers above each other, with a size and a title."""
+    """Layers on top of each other, with a size and a title."""
     known = {name: value for name, value in about.items() if value is not alt.Undefined}
     chart = alt.layer(*layers).properties(**known)
     assert isinstance(chart, alt.LayerChart)
@@ -140,7 +140,7 @@ def layered(layers: Sequence[Layer], **about: Any) -> alt.LayerChart:
 
 
 def stacked(parts: Sequence[Layer], title: alt.TitleParams | None = None) -> alt.VConcatChart:
-    """Panels above each other, with colours of their own."""
+    """Panels above each other, with independent colours."""
     chart = alt.vconcat(*parts, title=alt.Undefined if title is None else title)
     apart: alt.VConcatChart = chart.resolve_scale(
         color="independent", strokeDash="independent", shape="independent"
@@ -149,7 +149,7 @@ def stacked(parts: Sequence[Layer], title: alt.TitleParams | None = None) -> alt
 
 
 def faded(opacity: float = 1.0) -> Any:
-    """As it is, unless something else is picked."""
+    """An opacity that drops if something else is selected."""
     return {"condition": {"param": "picked", "value": opacity}, "value": 0.08}
 
 
@@ -160,7 +160,7 @@ def scale_of(names: Sequence[str], palette: Sequence[str] = COLOURS) -> alt.Scal
 
 
 def dashes_of(names: Sequence[str], palette: Sequence[str] = COLOURS) -> alt.Scale:
-    """A kind of line for each name: dashed where the colours are used up."""
+    """A dash pattern for each name: solid until the colours are used up."""
     dashes = [DASHES[number // len(palette) % len(DASHES)] for number in range(len(names))]
     return alt.Scale(domain=[*names], range=dashes)
 
@@ -177,7 +177,7 @@ def beside(
     is_pressed: bool = True,
 ) -> list[alt.Chart]:
     """Labels at the right of lines, each with a piece of its line, as near to its end as there is
-    room: in print, no legend has to be looked up.
+    room. In print, no legend has to be looked up.
     """
     low, high = domain
     span = (high - low) or 1.0
@@ -208,8 +208,8 @@ def beside(
 
 
 def spread(wanted: Mapping[str, float], height: float) -> dict[str, float]:
-    """Places at least a line apart, each as near as it can be to where it is wanted: those that
-    are too close make a block around the mean of their places.
+    """Positions at least a line apart, each as close as possible to its target. Positions that are
+    too close form a block around the mean of their targets.
     """
     blocks: list[tuple[list[str], float]] = []
     for name in sorted(wanted, key=lambda one: wanted[one]):
@@ -226,7 +226,7 @@ def spread(wanted: Mapping[str, float], height: float) -> dict[str, float]:
     for names, middle in blocks:
         first = middle - LINE * (len(names) - 1) / 2
         placed |= {name: first + LINE * number for number, name in enumerate(names)}
-    # No label is below the axis, where its title stands.
+    # No label is below the axis, where the title stands.
     below = max([0.0, max(placed.values(), default=0.0) - height])
     return {name: place - below for name, place in placed.items()}
 

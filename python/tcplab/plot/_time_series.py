@@ -1,4 +1,4 @@
-"""Lines over time: of few flows each with its name beside it, of many by kind."""
+"""Lines over time: a few flows each with a label, many flows by kind."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from tcplab.plot._style import (
 )
 
 MOST_FLOWS = 10
-"""So many flows are told apart; of more, the kinds are."""
+"""The most flows that are drawn individually; of more, kinds are drawn."""
 
 MOST_PALE = 60
-"""So many lines of kinds are drawn."""
+"""The number of pale lines of single flows behind those of kinds."""
 
 MOST_KINDS = len(COLOURS)
 MOST_POINTS_OF_MANY = 24_000
 MOST_TIMES = 100
-"""At so many times a tooltip has the values of all lines."""
+"""The number of times at which a tooltip has the values of all lines."""
 
 BINS = 120
-"""The medians of kinds are of so many parts of a run."""
+"""The number of parts of a run for which the medians of kinds are computed."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A panel, and what it leaves out or needs to be read."""
+    """A panel, and a note about what it leaves out."""
 
     chart: alt.LayerChart
     note: str
@@ -61,21 +61,21 @@ def over_time(
     is_step: bool = False,
     most: float | None = None,
 ) -> alt.LayerChart:
-    """A line for each label over time, with its name beside it.
+    """Draws a line over time for each label, with the label beside it.
 
     Args:
         points: The rows `label`, `time_s` and `y`, in the order of time.
         y: The column that is drawn.
-        labels: The names, in the order of their colours.
-        title: The axis.
-        end_s: Where time ends.
-        height: Of the panel, in pixels.
+        labels: The labels, in the order of their colours.
+        title: The title of the axis.
+        end_s: The end of the time axis.
+        height: The height of the panel, in pixels.
         palette: The colours.
-        besides: Further lines in the colours of these, dashed: `label`, `time_s`, `value`.
+        besides: Further, dashed lines in the same colours: `label`, `time_s`, `value`.
         levels: Horizontal lines: `label`, `value`, `about`.
         bands: Areas behind the lines: `label`, `time_s`, `low`, `high`.
         is_step: Whether a value holds until the next one.
-        most: Where the axis ends at the most, whatever `besides` has.
+        most: The greatest end of the axis, whatever `besides` contains.
     """
     names = {label: printable(label) for label in labels}
     shown = list(names.values())
@@ -144,10 +144,11 @@ def over_time(
 def by_kind(
     points: pl.DataFrame, *, y: str, title: str, end_s: float, height: int = 220
 ) -> alt.LayerChart:
-    """Many lines: pale ones in the colour of their kind, and above them its median.
+    """Draws many lines: pale ones in the colour of their kind, and above them the median of the
+    kind.
 
-    `points` have the rows `flow`, `kind`, `time_s` and `y`; of how many flows a kind is, its name
-    says.
+    `points` have the columns `flow`, `kind`, `time_s` and `y`. The label of a kind has the number
+    of its flows.
     """
     counts = points.group_by("kind", maintain_order=True).agg(pl.col("flow").n_unique())
     names = {
@@ -209,7 +210,7 @@ def of_flows(
     levels: pl.DataFrame | None = None,
     most: float | None = None,
 ) -> Drawn:
-    """The lines of flows: each one if they are few, else by kind.
+    """Draws the lines of flows: each one if they are few, else by kind.
 
     `points` have `flow`, `time_s` and `y`, as do `besides` and `levels`; `flows` have `flow`, `cc`,
     `class` and `bytes`.
@@ -247,14 +248,14 @@ def of_flows(
 
 
 def time_axis(end_s: float) -> alt.X:
-    """Time, from the start of the experiment to its end."""
+    """The time axis, from the start of the experiment to its end."""
     scale = alt.Scale(domain=[0, end_s], nice=False)
     axis = alt.Axis(tickCount=8, format=".6~g", grid=False)
     return alt.X("time_s:Q", title="time (s)", scale=scale, axis=axis)
 
 
 def _kind(flows: pl.DataFrame) -> str:
-    """What tells many flows apart: their congestion control, or else their class."""
+    """The column that groups many flows: congestion control, or else class."""
     for name in ("cc", "class"):
         if 1 < flows[name].n_unique() <= MOST_KINDS:
             return name
@@ -274,26 +275,26 @@ def _ends(
     bands: pl.DataFrame | None = None,
     most: float | None = None,
 ) -> tuple[float, float]:
-    """Where the axis begins and ends: all that is drawn is inside, and zero."""
+    """The ends of the axis, which contain everything drawn, and zero."""
     columns = [
         points[y],
         *(rows["value"] for rows in (besides, levels) if rows is not None),
         *([bands["high"]] if bands is not None else []),
     ]
-    # Infinite values, as of a threshold that there is not, are on no axis.
+    # Infinite values, such as an unset threshold, are ignored.
     finite = [one.cast(pl.Float64).filter(one.is_finite()) for one in columns]
     high = max([0.0, *(float(one.max()) for one in finite if len(one))])  # type: ignore[arg-type]
     low = min([0.0, *(float(one.min()) for one in finite if len(one))])  # type: ignore[arg-type]
     if most is not None:
         high = min(high, most)
-    # Vega puts the zero of an axis without anything else in its middle.
+    # Vega draws the zero of an empty axis in the middle.
     return low, (high + 0.04 * (high - low)) or 1.0
 
 
 def _values(
     points: pl.DataFrame, y: str, shown: Sequence[str], end_s: float, x: alt.X
 ) -> alt.Chart:
-    """A tooltip with the values of all lines at the time below the pointer."""
+    """A tooltip with the values of all lines at the time under the pointer."""
     times = pl.DataFrame({"time_s": [end_s * k / MOST_TIMES for k in range(MOST_TIMES + 1)]})
     wide = times
     for number, name in enumerate(shown):

@@ -1,4 +1,4 @@
-"""Two quantities at once: two swept keys, throughput against delay, a sender against another."""
+"""Charts of two quantities: two swept keys, throughput and delay, one sender against another."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from tcplab.plot._style import (
 from tcplab.plot._variants import MOST_PANELS, about_runs, asked, labelled, missing
 
 MOST_TEXTS = 400
-"""So many cells have their number in them."""
+"""The most cells that show their number."""
 
 MOST_DRAWN = 3000
-"""So many runs are points; of more, the ellipses and the means are drawn."""
+"""Up to this number of runs, each is a point; beyond, only ellipses and means are drawn."""
 
 CHARACTER = 6.3
 """The width of a letter of a label, in pixels."""
@@ -50,19 +50,19 @@ def heatmap(
     y: str | None = None,
     by: str | None = None,
 ) -> alt.ConcatChart:
-    """The mean of a metric over two swept keys, as colour and as a number; with a panel for each
-    combination of what else is swept.
+    """Draws the mean of a metric over two swept keys, as colour and as a number, in a panel for
+    each combination of other swept keys.
 
     Args:
         results: The results.
         metric: As for `compare`.
-        x: The swept key that is drawn from left to right; the last part of its path is enough. By
-            default the key of numbers with most values.
-        y: The one from bottom to top; by default the next.
+        x: The swept key of the horizontal axis; the last part of its path is enough. By default the
+            numeric key with the most values.
+        y: The swept key of the vertical axis; by default the next.
         by: As for `compare`.
 
     Raises:
-        ValueError: Fewer than two keys are swept, or there is no such key or metric.
+        ValueError: Fewer than two keys are swept, or a given key or metric does not exist.
     """
     on = asked(results, metric, by)
     first, second = _two_keys(results, x, y)
@@ -93,9 +93,9 @@ def heatmap(
     values = [row["value"] for row in rows if row["value"] is not None]
     low, high = min(values), max(values)
     is_less = on.metric in LESS
-    # Of viridis, which grows lighter evenly; what is better is lighter.
+    # Viridis has evenly increasing lightness; better values are lighter.
     scale = alt.Scale(scheme="viridis", domain=[low, high], reverse=is_less)
-    # Dark text on what is light.
+    # Dark text on light cells.
     middle = low + (0.4 if is_less else 0.6) * (high - low)
     is_light = f"datum.value {'<' if is_less else '>'} {middle}"
     panels: dict[str, list[dict[str, Any]]] = {}
@@ -146,7 +146,7 @@ def _small(text: str) -> Any:
 def _two_keys(results: Results, x: str | None, y: str | None) -> tuple[str, str]:
     varied = [name for name in results.swept if results.runs[name].n_unique() > 1]
     given = [None if key is None else _swept_key(results, key) for key in (x, y)]
-    # Numbers come first, with many values before few.
+    # Numeric keys first, in the order of falling number of values.
     rest = sorted(
         (name for name in varied if name not in given),
         key=lambda name: (
@@ -173,7 +173,7 @@ def _swept_key(results: Results, key: str) -> str:
 
 
 def _ordered(results: Results, name: str) -> list[str]:
-    """The labels of a key's values: numbers by size, others as the experiment has them."""
+    """The labels of a key's values: numbers by size, others in the order of the experiment."""
     texts = results.runs[name].unique(maintain_order=True).drop_nulls().to_list()
     shown = labels(results.runs[name].to_list())
     if (found := numbers(texts)) is not None:
@@ -193,19 +193,20 @@ def tradeoff(
     y: str = "goodput_mbit_s",
     by: str | None = None,
 ) -> alt.ConcatChart:
-    """Throughput against delay, as papers on congestion control draw it since Remy: each flow of
-    each run is a point, each variant has its mean and the ellipse of one standard deviation. Delay
-    grows to the left: what is better is up and to the right.
+    """Draws throughput against delay, as papers on congestion control have done since Remy: each
+    flow of each run is a point, and each variant has its mean and the ellipse of one standard
+    deviation. Delay grows to the left: better is up and to the right.
 
     Args:
         results: The results.
-        x: The delay: by default the mean queueing delay where links are recorded, else the mean
-            RTT. Any other metric may stand here; it grows to the left if less of it is better.
+        x: The delay: by default the mean queueing delay if links are recorded, else the mean RTT.
+            For another metric, the axis grows to the left if less of it is better.
         y: The throughput, or any other metric.
-        by: What a point is of in each run, as in `Results.summary`; by default what makes few rows.
+        by: What a point is about in each run, as in `Results.summary`; by default the choice with
+            few rows.
 
     Raises:
-        ValueError: There is no such metric, or no run has both.
+        ValueError: A metric does not exist, or no run has both.
     """
     checked(results)
     names = [x] if x is not None else ["queue_delay_mean_ms", "rtt_mean_ms"]
@@ -243,7 +244,7 @@ def tradeoff(
     drawn = [(panel, clouds(own)) for panel, own in shown]
     parts: list[Layer] = []
     for (about, case), cloud in drawn:
-        # All flows of a case have the same axes; in another, a network may be ten times as fast.
+        # All flows of a case share axes; in another case, the network may be ten times as fast.
         like = [other for (_, its), other in drawn if its == case]
         ends = [_domain([end for other in like for end in other.values(axis)]) for axis in "xy"]
         plane = Plane((delay.title(), rate.title()), ends[0], ends[1], is_left)
@@ -260,7 +261,7 @@ def tradeoff(
 @dataclass(frozen=True)
 class Clouds:
     """The points of a panel, `variant`, `x`, `y`; the mean of each variant; and the outline of its
-    ellipse, in `order`, where three points or more make one.
+    ellipse, in `order`, if it has at least three points.
     """
 
     points: pl.DataFrame
@@ -268,24 +269,24 @@ class Clouds:
     outlines: pl.DataFrame
 
     def values(self, axis: str) -> list[float]:
-        """All that is drawn, along an axis."""
+        """All drawn values along an axis."""
         frames = (self.points, self.means, self.outlines)
         return [float(value) for frame in frames for value in frame[axis]]
 
 
 @dataclass(frozen=True)
 class Plane:
-    """Both axes of all panels: titles, and from where to where."""
+    """The axes of all panels: titles and ranges."""
 
     titles: tuple[str, str]
     x: tuple[float, float]
     y: tuple[float, float]
     is_left: bool
-    """Whether the horizontal one grows to the left."""
+    """Whether the horizontal axis grows to the left."""
 
 
 def clouds(points: pl.DataFrame) -> Clouds:
-    """What is drawn of the points of a panel."""
+    """The marks for the points of a panel."""
     means = points.group_by("variant", maintain_order=True).agg(
         pl.col("x").mean(), pl.col("y").mean(), pl.len().alias("n")
     )
@@ -301,7 +302,7 @@ def clouds(points: pl.DataFrame) -> Clouds:
 
 
 def _domain(values: Sequence[float]) -> tuple[float, float]:
-    """An axis with some room around all that is drawn in any panel."""
+    """An axis with a margin around everything drawn in any panel."""
     low, high = min(values), max(values)
     edge = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
     return (low - edge if low - edge > 0 or low < 0 else 0.0), high + edge
@@ -370,8 +371,8 @@ def _clouds(
 def placed(
     wanted: Mapping[str, tuple[float, float]], width: float
 ) -> dict[str, tuple[float, float]]:
-    """Where labels of points begin, in pixels: to the right of each, or to its left where there is
-    no room, and moved down from others that are in the way.
+    """The left ends of labels of points, in pixels: to the right of each point, or to its left if
+    there is no room, and moved down where labels would overlap.
     """
     boxes: list[tuple[float, float, float]] = []
     found = {}
@@ -389,12 +390,12 @@ def placed(
 
 
 def shares(results: Results) -> alt.ConcatChart:
-    """Who gets what against whom: of flows that share a bottleneck, the goodput of one with the
-    congestion control of the row, as a share of what it and one with that of the column have. 50 %
-    is equal. A panel for each case of what else is swept.
+    """Draws how flows share a bottleneck: the goodput of a flow with the congestion control of the
+    row, as a share of its goodput plus that of a flow with the congestion control of the column. 50
+    % is equal. Other swept keys make a panel for each case.
 
-    With itself, the first flow is compared with the others. With several runs the tooltip has the
-    95 % interval of the mean.
+    If both flows have the same congestion control, the first flow is compared with the others. With
+    several runs, the tooltip has the 95 % interval of the mean.
 
     Raises:
         ValueError: No two flows with goodput share a bottleneck.
@@ -494,7 +495,7 @@ def pairs(results: Results) -> pl.DataFrame:
 
 
 def with_part(results: Results) -> pl.DataFrame:
-    """The flows that had a part in what is measured, with their `rate` and `kind`."""
+    """The flows present in the measured part, with their `rate` and `kind`."""
     there = (
         results.metrics("equal_shares")
         .filter(pl.col("equal_shares").is_not_null())
@@ -510,12 +511,12 @@ def with_part(results: Results) -> pl.DataFrame:
 
 
 def _is_case(results: Results, name: str) -> bool:
-    """Whether a swept key is a condition, rather than who meets whom."""
+    """Whether a swept key is a condition, rather than the choice of competitors."""
     if results.runs[name].n_unique() < 2 or is_cc(name):
         return False
     if name != "variant":
         return True
-    # Variants that differ in their congestion controls are who meets whom.
+    # Variants that differ in their congestion controls choose the competitors.
     used = results.joined("flows").group_by(name).agg(pl.col("cc").sort().str.join(","))
     return used["cc"].n_unique() < len(used)
 

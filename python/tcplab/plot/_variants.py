@@ -1,4 +1,4 @@
-"""What a chart of many runs is about: variants, the cases in which they ran, and their numbers."""
+"""Prepares charts of many runs: variants, the cases in which they ran, and their numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tcplab.plot._style import titled
 MOST_PANELS = 12
 
 OF_LINKS = ("bottleneck_utilisation", "queue_delay")
-"""How the names of metrics begin that are made of the table of links."""
+"""Prefixes of metrics that are computed from the table of links."""
 
 Row = dict[str, Any]
 
@@ -35,11 +35,11 @@ class Asked:
     question: Question
     metric: str
     rows: list[Row]
-    """`about`, `case`, `rest`, `variant`, `x`, `value`, `low`, `high` of each row."""
+    """The rows: `about`, `case`, `rest`, `variant`, `x`, `value`, `low`, `high`."""
 
     @property
     def results(self) -> Results:
-        """What the chart is of."""
+        """The results that the chart shows."""
         return self.question.results
 
     @property
@@ -49,15 +49,15 @@ class Asked:
 
     @property
     def axis(self) -> Axis | None:
-        """The swept column of numbers along which lines are drawn."""
+        """The swept numeric column along which lines are drawn."""
         return axis_of(self.question)
 
     def variants(self) -> list[str]:
-        """All of them, in the order of the experiment."""
+        """All variants, in the order of the experiment."""
         return list(dict.fromkeys(row["variant"] for row in self.rows))
 
     def side_by_side(self) -> Asked:
-        """Where each panel would have one line, all flows in one panel."""
+        """If each panel would have a single line, all flows in one panel; else unchanged."""
         if self.variants() != [""]:
             return self
         rows = [row | {"variant": row["about"], "about": ""} for row in self.rows]
@@ -71,9 +71,7 @@ class Asked:
         return found
 
     def heading(self, panel: Sequence[str]) -> str:
-        """What stands above a panel: the flows that it is about, where there are several, and the
-        case.
-        """
+        """The heading of a panel: its flows, if there are several, and its case."""
         about, *cases = panel
         several = len({row["about"] for row in self.rows}) > 1
         kind = {"flow": "flow", "class": "class", "cc": "cc"}[self.question.by]
@@ -81,11 +79,11 @@ class Asked:
         return ", ".join(part for part in (first, *cases) if part)
 
     def head(self, title: str = "", *notes: str) -> alt.TitleParams:
-        """The title: what is drawn, and below it of which runs."""
+        """The title: the metric, and below it the runs."""
         return titled(title or self.title, [about_runs(self.results), *notes])
 
     def about_intervals(self) -> str:
-        """What the intervals are, or why there are none."""
+        """The definition of the intervals, or why there are none."""
         if any(row["low"] is not None for row in self.rows):
             return "95 % intervals of the mean"
         if (self.question.summary["repetitions"] == 1).all():
@@ -94,10 +92,10 @@ class Asked:
 
 
 def asked(results: Results, metric: str | None, by: str | None) -> Asked:
-    """What is compared, by the rules of reports.
+    """The comparison that a chart makes, chosen by the rules of reports.
 
     Raises:
-        ValueError: There is no such metric, or no run has it.
+        ValueError: The metric does not exist, or no run has it.
     """
     checked(results)
     metrics = [metric] if metric is not None else []
@@ -110,7 +108,7 @@ def asked(results: Results, metric: str | None, by: str | None) -> Asked:
 
 
 def missing(metric: str) -> str:
-    """What an experiment has to say for a metric."""
+    """The key that an experiment must set for a metric, as the end of a message."""
     if metric in METRICS and METRICS[metric].needs:
         return f": the experiment has no `{METRICS[metric].needs}`"
     if metric.startswith(OF_LINKS):
@@ -121,15 +119,15 @@ def missing(metric: str) -> str:
 
 
 def about_runs(results: Results) -> str:
-    """Of which experiment, and of how many runs."""
+    """The experiment, and the number of runs."""
     names = results.runs["experiment"].unique(maintain_order=True).to_list()
     named = printable(names[0]) if len(names) == 1 and names[0] else ""
     return ", ".join(filter(None, [named, counted(len(results), "run")]))
 
 
 def labelled(on: Question, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with what was swept, and what tells flows apart, with the texts `variant`, `case` and
-    `about` beside them.
+    """Rows with swept keys and the columns that identify flows, extended by the texts `variant`,
+    `case` and `about`.
     """
     about = list(dict.fromkeys([*BY[on.by], *on.groups]))
     key = list(dict.fromkeys([*on.compared, *on.conditions, *about]))
@@ -153,13 +151,15 @@ def labelled(on: Question, rows: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Observed:
-    """The values of a metric, one by one."""
+    """The single values of a metric."""
 
     rows: pl.DataFrame
-    """`about`, `case`, `variant`, `value`: nothing where a transfer did not complete."""
+    """The rows: `about`, `case`, `variant`, `value`; the value is null if a transfer did not
+    complete.
+    """
     title: str
     what: str
-    """What each of them is of."""
+    """The subject of each value."""
     question: Question
 
 
@@ -167,7 +167,7 @@ def observed(results: Results, metric: str | None, by: str | None) -> Observed:
     """The values of a metric: of each transfer, of each sample, or else of each flow in each run.
 
     Raises:
-        ValueError: There is no such metric, or no run has it.
+        ValueError: The metric does not exist, or no run has it.
     """
     checked(results)
     of_samples = {
@@ -199,7 +199,7 @@ def observed(results: Results, metric: str | None, by: str | None) -> Observed:
 
 
 def _titles(column: str) -> str:
-    """A column of samples, with its unit."""
+    """The title of a column of samples, with its unit."""
     if column == "srtt_ms":
         return "Smoothed RTT (ms)"
     for ending, unit in (("_mbit_s", "Mbit/s"), ("_ms", "ms"), ("_segments", "segments")):
@@ -217,7 +217,7 @@ def _completions(results: Results) -> pl.DataFrame:
 
 
 def _of_samples(results: Results, column: str) -> pl.DataFrame:
-    """A column of the samples that were taken while runs were measured."""
+    """A column of the samples taken in the measured part of the runs."""
     flows = results.joined("flows").select(
         "run", *results.swept, "flow", "class", "transport", "cc"
     )
