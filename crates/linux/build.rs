@@ -1,8 +1,7 @@
-//! Builds the guest's program, so that the backend can carry it inside itself, and the reader of the
-//! kernel's records.
+//! Builds the guest's program, which the backend contains, and the readers of the kernel's records.
 //!
-//! The program runs as process 1 of a machine without libraries: it is linked statically, which Cargo can only
-//! do in a build of its own.
+//! The program runs as process 1 of a machine without libraries, so it is linked statically, which
+//! Cargo can only do in a separate build.
 
 #[path = "build/records.rs"]
 mod records;
@@ -28,12 +27,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(folder.join("records.rs"), records::generate(&fs::read_to_string(RECORDS)?)?)?;
     let guest = folder.join("guest");
     if env::var("TARGET")? != TARGET {
-        // Elsewhere there is no kernel to run it; the backend says so.
+        // On other targets there is no kernel to run the guest; the backend reports that.
         return Ok(fs::write(guest, [])?);
     }
     let target = folder.join("guest-target");
     let mut cargo = Command::new(env::var("CARGO")?);
-    // What the outer build was told is not meant for this one.
+    // Settings of the outer build are not meant for this one.
     for (name, _) in env::vars().filter(|(name, _)| is_of_the_outer_build(name)) {
         cargo.env_remove(name);
     }
@@ -42,7 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .args(["--target", TARGET, "--target-dir"])
         .arg(&target)
         .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static")
-        // It waits for the kernel nearly all of the time; so it is built fast, not made fast.
+        // The program waits for the kernel nearly all of the time, so build time counts more than
+        // speed.
         .envs([
             ("CARGO_PROFILE_RELEASE_LTO", "off"),
             ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),

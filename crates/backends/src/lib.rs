@@ -1,7 +1,8 @@
-//! What runs experiments: the backends behind one interface, registered once in [`BACKENDS`].
+//! The backends that run experiments, behind one interface and registered in [`BACKENDS`].
 //!
-//! A backend says what it does not run of a plan, runs the others, and leaves tables and files. Nothing
-//! outside this crate and the backend's own asks which one it is.
+//! A backend rejects the features of a plan that it does not run, runs accepted plans, and produces
+//! tables and files. Outside this crate and the backend's own, nothing depends on which backend it
+//! is.
 
 mod linux;
 mod sim;
@@ -13,35 +14,35 @@ pub use tcplab_linux::Access;
 pub use tcplab_tables::Produced;
 use tcplab_tables::Tables;
 
-/// All backends: those that need least come first.
+/// All backends, in ascending order of requirements.
 pub const BACKENDS: &[&dyn Backend] = &[&sim::Sim, &linux::Linux];
 
-/// What runs experiments.
+/// A backend.
 pub trait Backend: Sync {
     /// Its name: `sim`.
     fn name(&self) -> &'static str;
 
-    /// Every run that an experiment asks for: each plan with the version of what is to run it, and none
-    /// of those that this backend refuses.
+    /// Every run of an experiment: each plan with the version of the code that is to run it. Plans
+    /// with unsupported features are an error.
     ///
     /// # Errors
-    /// The experiment cannot be run here, or what it needs cannot be had.
+    /// The experiment cannot be run here, or a requirement is not available.
     fn plans(&self, document: &Document, options: &Options) -> Result<Vec<Plan>, PlanError>;
 
-    /// The least memory that a run takes, before it begins.
+    /// The least memory that a run needs, before it begins.
     fn least_memory(&self, plan: &Plan) -> Held;
 
-    /// The names of the files that a run leaves beside its tables.
+    /// The names of the files that a run writes beside its tables.
     fn files(&self, _plan: &Plan) -> Vec<String> {
         Vec::new()
     }
 
-    /// Runs one of its plans. Programs of the plan, if it has any, may read what `access` says. A backend
-    /// that is fast shows its tables to `show` when rows were added, which then are in a cache; rows that
-    /// were shown stay as they are.
+    /// Runs a plan. Programs of the plan, if any, may read what `access` allows. A fast backend
+    /// shows its tables to `show` when rows were added and are still cached; shown rows do not
+    /// change any more.
     ///
     /// # Errors
-    /// The run was stopped or failed, or what runs it is not what it was when the plan was made.
+    /// The run was stopped or failed, or the code or kernel changed since the plan was made.
     fn run(
         &self,
         plan: &Plan,
@@ -50,8 +51,8 @@ pub trait Backend: Sync {
         show: &mut dyn FnMut(&Tables),
     ) -> Result<Produced, Error>;
 
-    /// Runs what a plan has in common with others that are equal until their change
-    /// ([`Plan::beginning`]), if this backend can run plans from one state.
+    /// Runs the part that a plan shares with others that are equal until their change
+    /// ([`Plan::beginning`]), if this backend can continue several plans from one state.
     ///
     /// # Errors
     /// The run was stopped.
@@ -64,25 +65,25 @@ pub trait Backend: Sync {
     }
 }
 
-/// A state from which plans go on that are equal until then.
+/// A state from which plans continue that are equal until then.
 pub trait Begun {
-    /// Runs the rest of one of them.
+    /// Runs the rest of one of the plans.
     ///
     /// # Errors
     /// The run was stopped.
     fn go_on(&self, plan: &Plan, watch: &Watch) -> Result<Produced, Error>;
 
-    /// Runs the rest of the last one.
+    /// Runs the rest of the last plan.
     ///
     /// # Errors
     /// The run was stopped.
     fn finish(self: Box<Self>, plan: &Plan, watch: &Watch) -> Result<Produced, Error>;
 }
 
-/// What is chosen for a backend beside the experiment.
+/// Choices for a backend besides the experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The kernel to use, whatever the experiment says.
+    /// The kernel to use, overriding the experiment.
     pub kernel: Option<String>,
 }
 
@@ -92,7 +93,7 @@ pub enum PlanError {
     /// The experiment has mistakes.
     #[error(transparent)]
     Refused(#[from] Mistakes),
-    /// What is wrong with the options, whatever the experiment is.
+    /// The options are invalid, whatever the experiment.
     #[error("{0}")]
     Options(Mistakes),
     /// The backend cannot be used.
@@ -100,13 +101,13 @@ pub enum PlanError {
     Unusable(#[from] Error),
 }
 
-/// Why a backend did not do what it was asked for.
+/// Why a backend did not complete an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody told the run to stop.
+    /// The run was told to stop.
     #[error("{0}")]
     Stopped(String),
-    /// Something that it needs is not there, or is not what it was.
+    /// A requirement is missing or has changed.
     #[error("{0}")]
     Missing(String),
     /// The run failed.
@@ -126,7 +127,7 @@ pub fn find(name: &str) -> Result<&'static dyn Backend, Problem> {
 /// The backend that made a plan.
 ///
 /// # Panics
-/// None of this name is registered: plans are made by those that are.
+/// No backend of this name is registered.
 pub fn of(plan: &Plan) -> &'static dyn Backend {
     find(&plan.backend).expect("plans are made by backends that are registered")
 }

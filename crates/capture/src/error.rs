@@ -1,25 +1,25 @@
-//! Why a capture cannot be read.
+//! Errors of unreadable captures.
 
 use std::io;
 
-/// A capture of which nothing can be read: the file, and why.
+/// An unreadable capture: the file and the problem.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {problem}")]
 pub struct Error {
     /// The name of the file, `-` for standard input.
     pub file: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong.
+/// The problem of an unreadable capture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The file cannot be opened or read.
     #[error("{}", reason(.0))]
     Io(#[from] io::Error),
-    /// The file begins with neither of the formats.
+    /// The file begins with none of the known formats.
     #[error(
         "is not a capture: it begins with {0}; pcap and pcapng are read, plain or packed with gzip or zstd"
     )]
@@ -27,24 +27,24 @@ pub enum Problem {
     /// The file ends within its first header.
     #[error("ends within its first header, after {0} bytes")]
     Header(u64),
-    /// A header has a field that no capture has.
+    /// A header field has an impossible value.
     #[error("byte {at}: {what}")]
     Field {
-        /// The place in the unpacked file.
+        /// The position in the unpacked file.
         at: u64,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
 }
 
 impl Problem {
-    /// The problem with its file.
+    /// Adds the name of the file.
     pub(crate) fn of(self, file: &str) -> Error {
         Error { file: file.into(), problem: self }
     }
 }
 
-/// What the system said, without its number.
+/// The system's message without its number.
 fn reason(error: &io::Error) -> String {
     let said = error.to_string();
     let said = said.split(" (os error").next().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Packet captures: reads pcap and pcapng, writes pcapng, and tells what happened to each connection.
+//! Packet captures: reads pcap and pcapng, writes pcapng, and analyses each connection.
 //!
 //! | folder | job |
 //! |---|---|
-//! | `input` | where bytes come from: files, packed or not |
-//! | `container` | the formats of files: packets one after another, read and written |
-//! | `decode` | what the headers of a packet say |
-//! | `flows` | what happened to each TCP connection |
-//! | `info` | what a capture has, and what is wrong with it |
+//! | `input` | sources of bytes: files, packed or not |
+//! | `container` | file formats: packets one after another, read and written |
+//! | `decode` | packet headers |
+//! | `flows` | the analysis of each TCP connection |
+//! | `info` | contents and faults of a capture |
 //! | `error` | why a capture cannot be read |
 //!
 //! Data flows one way: input -> container -> decode -> flows and info.

@@ -1,25 +1,30 @@
-//! BBR: send as fast as the path has been seen to deliver, with little more in flight than fills it.
+//! BBR: send as fast as the path has been measured to deliver, with little more in flight than its
+//! BDP.
 //!
-//! Losses and full queues do not say how fast a path is. BBR measures it: the bandwidth is the greatest
-//! delivery rate of the last ten round trips, the delay of the empty path the least RTT of ten seconds.
-//! It paces at a gain times the bandwidth, and its window is a gain times the product of both.
+//! Losses and full queues do not tell how fast a path is. BBR measures the path: the bandwidth is
+//! the maximum delivery rate of the last ten round trips, and the delay of the empty path is the
+//! minimum RTT of ten seconds. BBR paces at a gain times the bandwidth, and its window is a gain
+//! times the product of both.
 //!
 //! | mode | pacing gain | until |
 //! |---|---|---|
 //! | startup (0) | 2.89 | the bandwidth has not grown by a quarter in three round trips |
-//! | drain (1) | 0.35 | no more is in flight than fills the path |
-//! | probe bandwidth (2) | 1.25, 0.75, then 1 six times | each for the least RTT; begins at random, but not with 0.75 |
-//! | probe RTT (3) | 1, four segments in flight | 200 ms, and a round trip, every ten seconds without a lower RTT |
+//! | drain (1) | 0.35 | no more than the BDP is in flight |
+//! | probe bandwidth (2) | 1.25, 0.75, then 1 six times | a minimum RTT each; starts at random, not at 0.75 |
+//! | probe RTT (3) | 1, four segments in flight | 200 ms and a round trip, after ten seconds |
 //!
-//! A segment lost is not a sign of congestion: when repair begins, for a round trip as many segments
-//! leave as arrive, and then the window is what it was. Where a fifth is lost at a steady rate, that is
-//! taken for a policer's, and kept for 48 round trips. The window has room for ACKs that come in bunches.
+//! A lost segment is not a sign of congestion. When recovery begins, as many segments leave as
+//! arrive for a round trip, and then the window is restored. A steady loss of a fifth at a constant
+//! rate indicates a policer, whose rate is kept for 48 round trips. The window has room for ACKs
+//! that arrive in bunches.
 //!
-//! It finds the rate of a path with random losses, and keeps long queues short if it is alone. Beside
-//! others in a short queue it takes more than its share and loses much; with long queues less; flows of
-//! different RTT share unevenly in favour of the longer. BBR of version 3 is about that.
+//! BBR finds the rate of a path with random losses, and keeps long queues short if it is alone.
+//! Beside other flows in a short queue BBR takes more than its share and loses many segments; in
+//! long queues it takes less. Flows of different RTT share unevenly in favour of the longer one.
+//! Version 3 addresses these problems.
 //!
-//! This is version 1 as in Linux 6.12, to the integer. Its `bandwidth_mbit_s` counts payload, not headers.
+//! This is version 1 as in Linux 6.12, to the integer. Its `bandwidth_mbit_s` counts payload, not
+//! headers.
 //!
 //! - Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson: BBR: Congestion-Based Congestion Control, ACM
 //!   Queue 14(5), 2016.
@@ -45,37 +50,38 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use tcplab_units::{Duration, Rate, Time};
 
-/// Bandwidths are in segments a microsecond, times this.
+/// The unit of bandwidths: 2^-24 segments a microsecond.
 const BW_SCALE: u32 = 24;
 const BW_UNIT: u64 = 1 << BW_SCALE;
-/// Gains are times this.
+/// The unit of gains: 1/256.
 const UNIT: u64 = 256;
-/// 2/ln 2: the window doubles each round trip, at a steady pace.
+/// 2/ln 2: the gain that doubles the window each round trip with steady pacing.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// The cycle begins with one of so many of its phases.
+/// The number of cycle phases with which a cycle may begin.
 const BEGINNINGS: u64 = 7;
-/// Of the bandwidth, for one percent of slack.
+/// The share of the bandwidth used for pacing, with a margin of one percent.
 const MARGIN_MILLIONTHS: u64 = 990_000;
-/// The pipe is full once the bandwidth grew by less than a quarter in so many round trips.
+/// The pipe is full once the bandwidth has grown by less than a quarter in this many round trips.
 const STILL_GROWING: u64 = UNIT * 5 / 4;
 const FULL_ROUNDS: u32 = 3;
-/// With fewer in flight, delayed ACKs leave the path idle.
+/// The minimum window: with less in flight, delayed ACKs leave the path idle.
 const LEAST_WINDOW: u64 = 4;
-/// Until so many were delivered the window grows whatever the model says (`TCP_INIT_CWND`).
+/// Until this many segments are delivered the window grows whatever the model says
+/// (`TCP_INIT_CWND`).
 const FIRST_SEGMENTS: u64 = 10;
-/// Bytes a second below which segments leave one by one.
+/// The pacing rate in bytes a second below which segments leave one by one.
 const LEAST_FOR_BURSTS: u64 = 1_200_000 / 8;
-/// The most bytes of a burst, without the room for headers, and the most segments.
+/// The limits of a burst: bytes, without room for headers, and segments.
 const MOST_BURST_BYTES: u64 = 65_535 - 320;
 const MOST_BURST: u64 = 127;
-/// Microseconds for which ACKs that come together may fill the window.
+/// The limit of ACK aggregation in the window, in microseconds.
 const MOST_AGGREGATION: u64 = 100_000;
-/// What an RTT is taken for before there is one, in microseconds.
+/// The RTT assumed before the first sample, in microseconds.
 const NOMINAL_RTT: u64 = 1_000;
 
-/// BBR in the table.
+/// BBR in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "bbr",
     kind: Kind::Model,
@@ -93,15 +99,15 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Round trips over which the bandwidth is the greatest seen.
+    /// The window of the bandwidth's maximum filter, in round trips.
     pub bw_window_rounds: u32,
-    /// The window in multiples of what fills the path, while the bandwidth is probed.
+    /// The window as a multiple of the BDP, while the bandwidth is probed.
     #[serde(deserialize_with = "above_zero")]
     pub cwnd_gain: f64,
-    /// Seconds after which the least RTT is measured anew.
+    /// Seconds after which the minimum RTT is measured again.
     #[serde(deserialize_with = "above_zero")]
     pub min_rtt_window_s: f64,
-    /// Milliseconds that it is measured for.
+    /// Milliseconds for which the minimum RTT is measured.
     #[serde(deserialize_with = "above_zero")]
     pub probe_rtt_ms: f64,
 }
@@ -125,7 +131,7 @@ enum Mode {
 pub struct Bbr {
     bw_window: u64,
     cwnd_gain_cruising: u64,
-    /// Milliseconds.
+    /// In milliseconds.
     min_rtt_window: u64,
     probe_rtt: u64,
     random: Random,
@@ -134,16 +140,16 @@ pub struct Bbr {
     cwnd: u64,
     /// `u64::MAX` until startup has ended.
     ssthresh: u64,
-    /// Bytes a second.
+    /// In bytes a second.
     pacing_rate: u64,
     /// The highest rate that the connection may have, in bytes a second (`sk_max_pacing_rate`).
     max_pacing_rate: u64,
     pacing_gain: u64,
     cwnd_gain: u64,
     has_seen_rtt: bool,
-    /// Microseconds; none until there is one.
+    /// In microseconds; `None` until the first sample.
     min_rtt: Option<u64>,
-    /// Milliseconds.
+    /// In milliseconds.
     min_rtt_at: u64,
     probe_rtt_until: Option<u64>,
     probe_rtt_has_round: bool,
@@ -152,7 +158,7 @@ pub struct Bbr {
     /// `delivered` at the end of the round trip.
     round_end: u64,
     round_start: bool,
-    /// When something was last delivered, and when the phase of the cycle began.
+    /// When data was last delivered, and when the cycle's phase began.
     delivered_at: Time,
     phase_began: u64,
     phase: usize,
@@ -161,7 +167,7 @@ pub struct Bbr {
     is_full: bool,
     policer: Policer,
     aggregation: Aggregation,
-    /// What the sender was doing at the last ACK, and the window before its troubles.
+    /// The sender's phase at the last ACK, and the window before recovery.
     before: Phase,
     cwnd_before: u64,
     ssthresh_before: u64,
@@ -170,7 +176,8 @@ pub struct Bbr {
     holds_back: bool,
 }
 
-/// Bytes a second of a bandwidth with a gain, less the margin (`bbr_rate_bytes_per_sec`).
+/// The pacing rate of a bandwidth with a gain, less the margin, in bytes a second
+/// (`bbr_rate_bytes_per_sec`).
 fn bytes_per_second(bandwidth: u64, gain: u64, mss: u64) -> u64 {
     let rate = u128::from(bandwidth) * u128::from(mss);
     let rate = rate.saturating_mul(u128::from(gain)) / u128::from(UNIT);
@@ -178,7 +185,7 @@ fn bytes_per_second(bandwidth: u64, gain: u64, mss: u64) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// Whole segments that a bandwidth makes in so many microseconds.
+/// The whole segments delivered at a bandwidth in so many microseconds.
 fn segments_in(bandwidth: u64, time: u64) -> u64 {
     let segments = (u128::from(bandwidth) * u128::from(time)) >> BW_SCALE;
     u64::try_from(segments).unwrap_or(u64::MAX)
@@ -233,7 +240,7 @@ impl Bbr {
         bbr
     }
 
-    /// The first window in an RTT, with the gain of startup.
+    /// The initial pacing rate: the first window in an RTT, with the gain of startup.
     fn first_rate(&self, rtt: u64) -> u64 {
         let bandwidth = self.cwnd.saturating_mul(BW_UNIT) / rtt.max(1);
         self.rate_of(bandwidth, HIGH_GAIN)
@@ -261,7 +268,7 @@ impl Bbr {
         }
     }
 
-    /// Segments a microsecond, times 2^24.
+    /// The bandwidth, in 2^-24 segments a microsecond.
     fn bandwidth(&self) -> u64 {
         self.policer.rate().unwrap_or_else(|| self.bandwidth.get())
     }
@@ -286,7 +293,7 @@ impl Bbr {
         }
     }
 
-    /// The kernel's state machine goes to where a timeout leads (`bbr_set_state`).
+    /// Enters the state that the kernel enters at a timeout (`bbr_set_state`).
     fn enter_loss(&mut self, flow: &FlowState) {
         self.before = Phase::Loss;
         self.full_bandwidth = 0;
@@ -322,7 +329,7 @@ impl Bbr {
         }
     }
 
-    /// The cycle begins at random, but never with the phase of a low gain.
+    /// Begins a cycle with a random phase, but never with the phase of a low gain.
     fn begin_cycle(&mut self) {
         self.mode = Mode::ProbeBandwidth;
         self.phase = CYCLE.len() - 1 - self.random.below(BEGINNINGS) as usize;
@@ -340,11 +347,12 @@ impl Bbr {
         let in_network = || self.in_network_then(flow, ack.in_flight_before);
         match self.pacing_gain.cmp(&UNIT) {
             Ordering::Equal => is_long,
-            // Until the path holds as much as the gain says, or shows that it cannot.
+            // Until the gain's multiple of the BDP is in flight, or losses show that the path
+            // cannot hold it.
             Ordering::Greater => {
                 is_long && (ack.lost > 0 || in_network() >= self.inflight(self.pacing_gain))
             }
-            // Until the queue is gone.
+            // Until the queue is drained.
             Ordering::Less => is_long || in_network() <= self.inflight(UNIT),
         }
     }
@@ -420,7 +428,7 @@ impl Bbr {
         }
     }
 
-    /// Keeps the window for when losses are repaired, or the RTT is measured.
+    /// Saves the window for the end of recovery, or of the RTT measurement.
     fn save_window(&mut self) {
         self.cwnd_before = if self.before < Phase::Recovery && self.mode != Mode::ProbeRtt {
             self.cwnd
@@ -441,7 +449,8 @@ impl Bbr {
         };
     }
 
-    /// What `ssthresh` was worth (`tcp_current_ssthresh`); only shown, as BBR does not use it.
+    /// The value of `ssthresh` (`tcp_current_ssthresh`), which is only shown, as BBR does not use
+    /// it.
     fn threshold_in_hindsight(&self, flow: &FlowState) -> u64 {
         let kept = if flow.is_recovering() { 0 } else { (self.cwnd >> 1) + (self.cwnd >> 2) };
         self.ssthresh.max(kept)
@@ -543,7 +552,7 @@ impl CongestionControl for Bbr {
         let bytes = (u128::from(self.bandwidth()) * u128::from(self.mss) * 1_000_000) >> BW_SCALE;
         // Estimated bottleneck bandwidth, without the pacing margin, in Mbit/s.
         record("bandwidth_mbit_s", bytes as f64 * 8.0 / 1e6);
-        // Least RTT of late, in milliseconds; 4294967.295 until there is one, as the kernel shows
+        // Recent minimum RTT, in milliseconds; 4294967.295 until there is one, as the kernel shows
         // it.
         record("min_rtt_ms", self.min_rtt.unwrap_or(u64::from(u32::MAX)) as f64 / 1e3);
         // Pacing rate as a multiple of the bandwidth.

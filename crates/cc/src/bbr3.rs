@@ -1,33 +1,34 @@
-//! BBR, version 3: a model of the path as in version 1, which losses may correct.
+//! BBR, version 3: a model of the path as in version 1, corrected by losses.
 //!
-//! Like version 1 it measures the bandwidth and the least RTT, paces at a gain times the one, and
-//! keeps a gain times the product of both in flight. What is new are bounds that losses teach:
+//! Like version 1, this algorithm measures the bandwidth and the minimum RTT, paces at a gain times
+//! the bandwidth, and keeps a gain times the BDP in flight. New are bounds learned from losses:
 //!
-//! - `inflight_longterm`: where a probe lost more than 2 % of what was in flight, so much is safe; the
-//!   next probes begin there and raise it by 1, 2, 4, ... segments a round trip.
-//! - `bw_shortterm`, `inflight_shortterm`: each round trip with losses between probes lowers them to what
-//!   was delivered, by 30 % at the most, until the next probe.
+//! - `inflight_longterm`: where a probe lost more than 2 % of the data in flight, the amount that
+//!   is safe. The next probes begin there and raise the bound by 1, 2, 4, ... segments a round
+//!   trip.
+//! - `bw_shortterm`, `inflight_shortterm`: each round trip with losses between probes lowers them
+//!   to what was delivered, by at most 30 %, until the next probe.
 //!
 //! | mode | pacing gain | until |
 //! |---|---|---|
-//! | startup (0) | 2.77 | the rate has not grown by a quarter in three round trips, or losses are many |
-//! | drain (1) | 0.5 | no more is in flight than fills the path, or three round trips |
-//! | down (2) | 0.9 | the queue is gone, and 15 % of what is safe are free |
-//! | cruise (3) | 1 | two to three seconds, or as many round trips as segments fill the path, 63 at most |
-//! | refill (4) | 1, short-term bounds forgotten | a round trip |
-//! | up (5) | 1.25 | the rate grows no more, or losses are many |
-//! | probe RTT (6) | 1, half of what fills the path in flight | 200 ms, every ten seconds without a lower RTT |
+//! | startup (0) | 2.77 | no growth by a quarter in three round trips, or many losses |
+//! | drain (1) | 0.5 | no more than the BDP is in flight, or three round trips |
+//! | down (2) | 0.9 | the queue is drained, and 15 % of the safe amount are free |
+//! | cruise (3) | 1 | two to three seconds, or as many round trips as BDP segments (up to 63) |
+//! | refill (4) | 1, short-term bounds discarded | a round trip |
+//! | up (5) | 1.25 | the rate stops growing, or losses are many |
+//! | probe RTT (6) | 1, half of the BDP in flight | 200 ms, every ten seconds without a lower RTT |
 //!
-//! After a probe that lost too much the next one ends where the last was found safe; if it loses
-//! nothing there, another follows at once.
+//! After a probe that lost too much, the next one ends at the amount found safe; if nothing is lost
+//! there, another probe follows at once.
 //!
-//! It loses far less than version 1 in short queues, and probes as seldom as Reno does on paths where
-//! Reno works well. The draft says nothing of marks; here a mark counts as a round trip with losses.
-//! Linux 6.12 does not have it.
+//! In short queues version 3 loses far less than version 1. On paths where Reno works well, it
+//! probes as seldom as Reno does. The draft does not mention ECN; here a mark counts as a round
+//! trip with losses. Linux 6.12 does not have version 3.
 //!
 //! - Cardwell, Swett, Beshay: BBR Congestion Control, draft-ietf-ccwg-bbr (the text after -04, with
-//!   precautionary probes and the window of the RTT as the interval of its measurement); before that
-//!   draft-cardwell-iccrg-bbr-congestion-control-02.
+//!   precautionary probes and the window of the RTT as the interval of its measurement); before
+//!   that draft-cardwell-iccrg-bbr-congestion-control-02.
 
 mod cycle;
 mod losses;
@@ -50,23 +51,23 @@ const UP_GAIN: f64 = 1.25;
 const CWND_GAIN: f64 = 2.0;
 const UP_CWND_GAIN: f64 = 2.25;
 const PROBE_RTT_CWND_GAIN: f64 = 0.5;
-/// Of the bandwidth, for one percent of slack (`PacingMarginPercent`).
+/// The share of the bandwidth used for pacing (`PacingMarginPercent`).
 const MARGIN: f64 = 0.99;
 /// `MinPipeCwnd`.
 const LEAST_WINDOW: f64 = 4.0;
-/// A rate that grows by less than this in so many round trips is all there is.
+/// Growth by less than this factor in so many round trips is a plateau.
 const STILL_GROWING: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// Losses of so many places in a round trip end startup (`StartupFullLossCnt`).
+/// The number of loss events in a round trip that ends startup (`StartupFullLossCnt`).
 const STARTUP_LOSSES: u32 = 6;
-/// Round trips of drain at the most.
+/// The most round trips of drain.
 const DRAIN_ROUNDS: u64 = 3;
-/// Round trips over which ACKs that come together are remembered (`ExtraAckedFilterLen`).
+/// The window of the ACK aggregation filter in round trips (`ExtraAckedFilterLen`).
 const EXTRA_ROUNDS: u64 = 10;
 /// The most bytes of a burst.
 const MOST_BURST_BYTES: f64 = 65_536.0;
 
-/// BBR 3 in the table.
+/// BBR 3 in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "bbr3",
     kind: Kind::Model,
@@ -84,19 +85,19 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Share of what was in flight that may be lost (`LossThresh`).
+    /// Share of the data in flight that may be lost (`LossThresh`).
     #[serde(deserialize_with = "share")]
     pub loss_threshold: f64,
-    /// Share kept by a round trip with losses, at least (`Beta`).
+    /// Minimum share kept in a round trip with losses (`Beta`).
     #[serde(deserialize_with = "share")]
     pub beta: f64,
-    /// Share of what is safe that is left free between probes (`Headroom`).
+    /// Share of the safe amount that is left free between probes (`Headroom`).
     #[serde(deserialize_with = "share")]
     pub headroom: f64,
-    /// Seconds after which the least RTT is measured anew.
+    /// Seconds after which the minimum RTT is measured again.
     #[serde(deserialize_with = "above_zero")]
     pub min_rtt_window_s: f64,
-    /// Milliseconds that it is measured for.
+    /// Milliseconds for which the minimum RTT is measured.
     #[serde(deserialize_with = "above_zero")]
     pub probe_rtt_ms: f64,
 }
@@ -161,7 +162,7 @@ impl Plateau {
     }
 }
 
-/// What came together.
+/// ACK aggregation.
 #[derive(Clone, Debug, Default)]
 struct Extra {
     since: Time,
@@ -169,7 +170,7 @@ struct Extra {
     most: WindowedMax,
 }
 
-/// The measurement of the least RTT.
+/// The measurement of the minimum RTT.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measurement {
     window: u64,
@@ -177,7 +178,7 @@ struct Measurement {
     has_round: bool,
 }
 
-/// The BBR 3 controller of one flow. Volumes are segments, rates segments a second.
+/// The BBR 3 controller of one flow. Volumes are in segments, rates in segments a second.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     config: Config,
@@ -187,9 +188,9 @@ pub struct Bbr3 {
     mode: Mode,
     cwnd: u64,
     ssthresh: Option<u64>,
-    /// Bytes a second.
+    /// In bytes a second.
     pacing_rate: f64,
-    /// The greatest rates of this cycle and of the one before.
+    /// The maximum rates of this cycle and of the previous one.
     max_bw: [f64; 2],
     bw: f64,
     min_rtt: Option<Duration>,
@@ -360,7 +361,7 @@ impl Bbr3 {
         let window = Duration::from_secs_f64(self.config.min_rtt_window_s);
         let is_old = flow.now.since(self.min_rtt_at) > window;
         if is_old && self.mode != Mode::ProbeRtt {
-            // Before it is replaced by what may be inflated.
+            // Computed before the minimum RTT is replaced by a possibly inflated one.
             let half = self.path(self.bw, PROBE_RTT_CWND_GAIN).max(LEAST_WINDOW);
             self.measurement.window = half as u64;
         }
@@ -560,12 +561,12 @@ impl CongestionControl for Bbr3 {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
-        // What has no bound is shown as none: 0.
+        // Unbounded values are shown as 0.
         let bound = |value: f64| if value.is_finite() { value } else { 0.0 };
         let (pacing_gain, cwnd_gain) = self.mode.gains();
         // `BBR.bw`: estimated bandwidth, in Mbit/s.
         record("bandwidth_mbit_s", self.bw * self.mss as f64 * 8.0 / 1e6);
-        // `BBR.min_rtt`: least RTT of late, in milliseconds; 0 until there is one.
+        // `BBR.min_rtt`: recent minimum RTT, in milliseconds; 0 until there is one.
         record("min_rtt_ms", self.min_rtt.map_or(0.0, Duration::as_millis_f64));
         // `BBR.pacing_gain`: pacing rate as a multiple of the bandwidth.
         record("pacing_gain", pacing_gain);

@@ -1,11 +1,12 @@
-//! BIC: after a loss, search for the old window as in a telephone book: in steps that become smaller
-//! the nearer it is; then on past it in steps that become larger.
+//! BIC: after a loss, a binary search for the old window: in steps that shrink as the window gets
+//! near it, and then beyond it in growing steps.
 //!
-//! Reno adds a segment a round trip, which takes an hour where windows are of tens of thousands. BIC
-//! takes a loss for an answer: the window before it was too large, the one after it is not. What is
-//! right lies between, and is found by halving what is in question.
+//! Reno adds a segment a round trip, which takes an hour where windows are of tens of thousands.
+//! BIC concludes from a loss that the window before was too large and the one after is not. The
+//! right window lies between, and is found by halving the interval.
 //!
-//! With W the window, Wmax the one of the last loss and B the divisor of the search, a round trip adds
+//! With W the window, Wmax the one of the last loss and B the divisor of the search, a round trip
+//! adds
 //!
 //! | where | segments |
 //! |---|---|
@@ -16,20 +17,21 @@
 //! | above Wmax | (W - Wmax) / (B - 1) |
 //! | far above Wmax | `max_increment` |
 //!
-//! Before the first loss it is a twentieth of the window at least. All this is multiplied by the
-//! segments per ACK, which are measured, from a time when ACKs were counted and not segments. The
-//! mean begins at two, and is rounded so that it stays near two even if every segment has its ACK.
+//! Before the first loss a round trip adds at least a twentieth of the window. All increments are
+//! multiplied by the measured number of segments per ACK, because the kernel once counted ACKs and
+//! not segments. This mean begins at two, and is rounded so that it stays near two even if every
+//! segment has its ACK.
 //!
-//! A loss leaves `beta` of the window, and Wmax is where it happened; if that is below the last Wmax,
-//! others need room, and Wmax is halfway between the window before and after (fast convergence). A
-//! timeout forgets all.
+//! A loss leaves `beta` of the window, and sets Wmax to the window at the loss. If that is below
+//! the last Wmax, other flows need room, and Wmax is halfway between the window before and after
+//! (fast convergence). A timeout resets the search.
 //!
-//! It fills long fat paths and holds near the window that fits. It is harsh on Reno, and on flows of
-//! long round trips; CUBIC, which was made for that, took its place in Linux 2.6.19.
+//! BIC fills long fat paths and stays near the window that fits. It is unfair to Reno and to flows
+//! with long round trips; CUBIC, which was designed to be fairer, replaced it in Linux 2.6.19.
 //!
 //! - Xu, Harfoush, Rhee: Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks,
 //!   INFOCOM 2004.
-//! - Linux, `tcp_bic.c`: this is what it computes, to the integer. B is a constant there.
+//! - Linux, `tcp_bic.c`: implemented here to the integer. B is a constant there.
 
 use crate::kernel::jiffies;
 use crate::{
@@ -38,7 +40,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// BIC in the table.
+/// BIC in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "bic",
     kind: Kind::Loss,
@@ -82,14 +84,14 @@ pub struct Config {
     pub beta: u64,
     /// Whether a flow that shrinks twice in a row makes room for others.
     pub fast_convergence: bool,
-    /// Segments at which slow start ends the first time; 0 for no such end.
+    /// The window in segments at which the first slow start ends; 0 for no limit.
     pub initial_ssthresh: u32,
-    /// Up to this window, in segments, it grows and halves as Reno.
+    /// The window in segments up to which BIC grows and halves as Reno.
     pub low_window: u32,
     /// The most segments that a round trip adds (Smax).
     #[serde(deserialize_with = "whole_above_zero")]
     pub max_increment: u64,
-    /// What the distance to the old window is divided by (B of the kernel, where it cannot be set).
+    /// The divisor of the distance to the old window (B of the kernel, where it is a constant).
     #[serde(deserialize_with = "whole_above_zero")]
     pub search_divisor: u64,
     /// Round trips from B segments below the old window to that window.
@@ -113,9 +115,9 @@ impl Default for Config {
 
 /// Shares are in 1/1024.
 const SCALE: u64 = 1024;
-/// The price is computed anew after so many milliseconds, even if the window is the same.
+/// Milliseconds after which the price is recomputed even if the window is the same.
 const FRESH: u64 = 1000 / 32;
-/// With no old window, a segment costs no more than this.
+/// The maximum price of a segment before the first loss.
 const MOST_WITHOUT_MAX: u64 = 20;
 /// Segments per ACK are in 1/16.
 const ACK_RATIO_SHIFT: u32 = 4;
@@ -128,14 +130,14 @@ pub struct Bic {
     search: Search,
 }
 
-/// What a timeout forgets.
+/// The state that a timeout resets.
 #[derive(Clone, Copy, Debug)]
 struct Search {
-    /// Acknowledged segments that buy one.
+    /// Acknowledged segments for one segment of growth.
     cnt: u64,
     /// `Wmax`; 0 until there is one.
     last_max_cwnd: u64,
-    /// For which window `cnt` was computed, and when.
+    /// The window for which `cnt` was computed, and the time.
     last_cwnd: u64,
     last_time: u64,
     /// Segments per ACK.
@@ -162,7 +164,7 @@ impl Bic {
         Self { config, window, search: Search::NEW }
     }
 
-    /// Computes what a segment costs (`bictcp_update`).
+    /// Computes the price of a segment (`bictcp_update`).
     fn update(&mut self, now: u64) {
         let cwnd = self.window.cwnd();
         let search = &self.search;
@@ -178,7 +180,8 @@ impl Bic {
         self.search = Search { cnt, last_cwnd: cwnd, last_time: now, ..self.search };
     }
 
-    /// Segments that buy one, if each has an ACK: the window over what a round trip is to add.
+    /// The acknowledged segments for one segment of growth, if each has an ACK: the window over the
+    /// growth per round trip.
     fn price(&self, cwnd: u64) -> u64 {
         let Config { max_increment, search_divisor, smooth_part, .. } = self.config;
         let (most, divisor) = (max_increment, search_divisor);
@@ -203,7 +206,7 @@ impl Bic {
         if max == 0 { price.min(MOST_WITHOUT_MAX) } else { price }
     }
 
-    /// Where a loss leads, and what it says of the path (`bictcp_recalc_ssthresh`).
+    /// The window after a loss, and its effect on Wmax (`bictcp_recalc_ssthresh`).
     fn threshold(&mut self, event: Congestion) -> u64 {
         let (cwnd, beta) = (self.window.cwnd(), self.config.beta);
         let returns = cwnd < self.search.last_max_cwnd;

@@ -1,27 +1,31 @@
-//! CDG (CAIA delay gradient): backs off by chance, the more likely the faster delay grows.
+//! CDG (CAIA delay gradient): backs off at random, with a probability that rises with the growth of
+//! delay.
 //!
-//! What counts is not how long the delay is but whether it grows, so no base delay need be known and no
-//! threshold set. Once per round trip the least and the greatest RTT are compared with those of the round
-//! before; the mean of eight such gradients `g`, of the least RTTs if that is positive and of the greatest
-//! otherwise, decides:
+//! CDG reacts to the growth of delay, not to its size, so no base delay need be known and no
+//! threshold set. Once per round trip the minimum and maximum RTT are compared with those of the
+//! round before. The mean of eight such gradients `g`, of the minimum RTTs if positive and of the
+//! maximum ones otherwise, decides:
 //!
-//! - with probability `1 - exp(-g / G)` the window is cut to 0.7071 of it, at most once in two rounds;
-//! - after five such cuts in a row that did not make the delay fall, others do not back off, and CDG
-//!   stops doing so too until the delay falls;
-//! - a shadow window keeps what those cuts took. After a loss the window is half of the shadow window,
-//!   not of what is left, and so CDG keeps up with Reno;
+//! - with probability `1 - exp(-g / G)` the window is cut to 0.7071 of its size, at most once in
+//!   two rounds;
+//! - after five such cuts in a row that did not reduce the delay, other flows do not back off, and
+//!   CDG stops backing off too until the delay falls;
+//! - a shadow window keeps what those cuts took. After a loss the window is half of the shadow
+//!   window, not of the reduced window, so that CDG keeps up with Reno;
 //! - with `use_tolerance`, a loss while the queue is not full is no sign of congestion.
 //!
-//! It keeps queues short and tolerates random losses; against flows that fill queues the heuristics only
-//! soften that it gives way. `use_ineff = 0` and `use_shadow = false` make it a scavenger.
+//! CDG keeps queues short and tolerates random losses. Against flows that fill queues it still
+//! gives way, which the heuristics only soften. `use_ineff = 0` and `use_shadow = false` make CDG a
+//! scavenger.
 //!
-//! Linux's algorithm, to the integer: RTTs in microseconds, gradients not divided by the window but the
-//! factor is, a classic `HyStart` of its own to end slow start, delayed ACKs kept out of the RTTs. The
-//! backend `linux` gives it the numbers that are drawn here.
+//! Implemented to the integer as in Linux: RTTs in microseconds, the factor divided by the window
+//! instead of the gradients, a classic `HyStart` of its own to end slow start, and delayed ACKs
+//! left out of the RTTs. The backend `linux` passes the random numbers drawn here to the kernel.
 //!
-//! - Hayes, Armitage: Revisiting TCP congestion control using delay gradients, IFIP Networking 2011.
-//! - Hayes: Timing enhancements to the FreeBSD kernel to support delay and rate based TCP mechanisms,
-//!   CAIA TR 100219A, 2010.
+//! - Hayes, Armitage: Revisiting TCP congestion control using delay gradients, IFIP Networking
+//!   2011.
+//! - Hayes: Timing enhancements to the FreeBSD kernel to support delay and rate based TCP
+//!   mechanisms, CAIA TR 100219A, 2010.
 //! - Linux 6.12, `tcp_cdg.c`.
 
 use crate::kernel::micros;
@@ -41,7 +45,7 @@ mod slow_start;
 #[cfg(test)]
 mod tests;
 
-/// CDG in the table.
+/// CDG in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "cdg",
     kind: Kind::LossAndDelay,
@@ -64,24 +68,25 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How many gradients are averaged: a power of two up to 256.
+    /// The number of averaged gradients: a power of two up to 256.
     #[serde(deserialize_with = "power_of_two")]
     pub window: u64,
     /// Share kept when backing off, in 1/1024.
     #[serde(deserialize_with = "up_to_1024")]
     pub backoff_beta: u64,
-    /// How likely a gradient makes it back off: 1000 / (`G` in milliseconds * `window`).
+    /// The weight of a gradient in the back-off probability: 1000 / (`G` in milliseconds *
+    /// `window`).
     #[serde(deserialize_with = "word")]
     pub backoff_factor: u64,
-    /// What ends slow start: 1 for a train of ACKs, 2 for delay, 3 for either, 0 for losses alone.
+    /// What ends slow start: 1 for a train of ACKs, 2 for delay, 3 for either, 0 for losses only.
     #[serde(deserialize_with = "up_to_3")]
     pub hystart_detect: u64,
-    /// Back-offs in a row without effect, after which there are no more; 0 for no limit.
+    /// The number of ineffectual back-offs in a row after which there are no more; 0 for no limit.
     #[serde(deserialize_with = "word")]
     pub use_ineff: u64,
-    /// Whether losses cut a shadow window that back-offs leave as it is.
+    /// Whether losses cut a shadow window that is not reduced by back-offs.
     pub use_shadow: bool,
-    /// Whether a loss while the queue is not full leaves the window as it is.
+    /// Whether a loss while the queue is not full leaves the window unchanged.
     pub use_tolerance: bool,
 }
 
@@ -117,13 +122,13 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     whole_where(deserializer, allowed, "a whole number up to 4294967295")
 }
 
-/// What the last gradient says of the queue.
+/// The state of the queue by the last gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unknown,
     NotFull,
     Full,
-    /// The window is being cut because of a gradient.
+    /// The window is being cut due to a gradient.
     BackingOff,
 }
 
@@ -134,7 +139,7 @@ pub struct Cdg {
     window: Window,
     random: Random,
     watch: Watch,
-    /// The window without what back-offs took.
+    /// The window without the reductions of back-offs.
     shadow: u64,
     /// The last gradient, in microseconds times `window`.
     gradient: i32,
@@ -144,7 +149,7 @@ pub struct Cdg {
     has_started: bool,
 }
 
-/// What a restart after idle forgets.
+/// State that a restart after idle resets.
 #[derive(Clone, Debug)]
 struct Watch {
     state: State,
@@ -153,11 +158,11 @@ struct Watch {
     rtt_before: Span,
     gradients: Gradients,
     train: Train,
-    /// Acknowledging more than this ends the round.
+    /// The round ends when more than this is acknowledged.
     round_end: u64,
     /// Back-offs since the delay last fell.
     ineffectual: u64,
-    /// ACKs seen of more than one segment, less those of one: how many of one may be delayed ones.
+    /// ACKs of several segments minus ACKs of one: how many of the latter may be delayed ACKs.
     delayed: u8,
 }
 
@@ -175,8 +180,8 @@ impl Watch {
         }
     }
 
-    /// Takes an RTT. A delayed ACK, one of a single segment where others are of several, counts for the
-    /// least RTT alone (`tcp_cdg_acked`).
+    /// Records an RTT. A delayed ACK, one of a single segment among ACKs of several, counts only
+    /// for the minimum RTT (`tcp_cdg_acked`).
     fn take(&mut self, rtt: i32, acked: u64, is_in_order: bool) {
         if is_in_order {
             if acked == 1 && self.delayed > 0 {
@@ -216,7 +221,7 @@ impl Cdg {
         }
     }
 
-    /// A round trip is over: whether to back off for what its RTTs say.
+    /// Ends a round trip. Returns whether to back off because of its RTTs.
     fn end_round(&mut self, flow: &FlowState) -> bool {
         let watch = &mut self.watch;
         self.gradient = 0;
@@ -239,7 +244,7 @@ impl Cdg {
         self.gradient > 0 && self.backs_off()
     }
 
-    /// Draws (`tcp_cdg_backoff`).
+    /// Decides at random (`tcp_cdg_backoff`).
     fn backs_off(&mut self) -> bool {
         let exponent =
             self.gradient.cast_unsigned().wrapping_mul(self.config.backoff_factor as u32);
@@ -257,7 +262,7 @@ impl Cdg {
         true
     }
 
-    /// What is left after congestion (`tcp_cdg_ssthresh`).
+    /// The window after congestion (`tcp_cdg_ssthresh`).
     fn threshold(&mut self) -> u64 {
         let cwnd = self.window.cwnd();
         if self.watch.state == State::BackingOff {
@@ -277,7 +282,7 @@ impl CongestionControl for Cdg {
             return;
         }
         self.watch.round_end = flow.nxt;
-        // The kernel tells of the RTT of the handshake, too.
+        // The kernel reports the RTT of the handshake, too.
         if flow.min_rtt < Duration::MAX {
             self.watch.take(to_i32(micros(flow.min_rtt)), 1, true);
         }
@@ -364,15 +369,15 @@ impl CongestionControl for Cdg {
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         // Change of the RTT per round trip, averaged, in microseconds.
         record("gradient_us", f64::from(self.gradient) / self.config.window as f64);
-        // Shadow window: the window without what back-offs took, in segments.
+        // Shadow window: the window without the reductions of back-offs, in segments.
         record("shadow_cwnd", self.shadow as f64);
         // Back-offs for delay.
         record("backoffs", self.backoffs as f64);
         // Back-offs since the delay last fell.
         record("ineffectual_backoffs", self.watch.ineffectual as f64);
-        // Least RTT of the round trip before, in milliseconds.
+        // Minimum RTT of the round trip before, in milliseconds.
         record("least_rtt_ms", f64::from(self.watch.rtt_before.min) / 1e3);
-        // Greatest RTT of the round trip before, in milliseconds.
+        // Maximum RTT of the round trip before, in milliseconds.
         record("greatest_rtt_ms", f64::from(self.watch.rtt_before.max) / 1e3);
     }
 }

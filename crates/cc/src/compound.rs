@@ -1,35 +1,36 @@
-//! Compound TCP: NewReno's window, and a second one beside it that grows fast while queues are short.
+//! Compound TCP: NewReno's window, and a second one that grows fast while queues are short.
 //!
-//! NewReno needs thousands of round trips to fill a fast, long path again after a loss. Compound adds a
-//! window that is governed by delay: it grows steeply where nothing queues, and gives way as a queue
-//! builds up. What is left then is NewReno, so that it takes no more than its share of a full link.
-//! Windows Server had it from 2008 on; what Windows did beyond the papers is not published.
+//! NewReno needs thousands of round trips to refill a fast, long path after a loss. Compound adds a
+//! delay window: it grows steeply where nothing queues, and shrinks as a queue builds up. NewReno's
+//! window remains, so Compound takes no more than its share of a full link. Windows Server had
+//! Compound from 2008 on; details of that implementation beyond the papers are not published.
 //!
-//! The window is `cwnd + dwnd`. `cwnd` is NewReno's, one segment more per round trip. Once a round trip,
-//! in congestion avoidance, with `win` for the whole window:
+//! The window is `cwnd + dwnd`. `cwnd` is NewReno's, one segment more per round trip. Once a round
+//! trip, in congestion avoidance, with `win` for the whole window:
 //!
-//! - `diff = win (1 - baseRTT / RTT)`: the segments of the flow that wait in queues. RTT is the least
-//!   of the round trip, so that delayed ACKs do not count.
-//! - `diff < gamma`: `dwnd` grows by `alpha win^k - 1`; the one is what `cwnd` grows by.
-//! - else `dwnd` shrinks by `zeta diff`, and slow start does not take it back: `ssthresh` follows.
-//! - After a loss the whole is `win (1 - beta)`, of which half of the old `cwnd` is `cwnd`; after a
-//!   timeout `dwnd` is zero.
+//! - `diff = win (1 - baseRTT / RTT)`: the segments of the flow that wait in queues. RTT is the
+//!   minimum of the round trip, so that delayed ACKs do not count.
+//! - `diff < gamma`: `dwnd` grows by `alpha win^k - 1`; the one is the growth of `cwnd`.
+//! - otherwise `dwnd` shrinks by `zeta diff`, and `ssthresh` follows, so that slow start does not
+//!   restore it.
+//! - After a loss the whole window is `win (1 - beta)`, of which half of the old `cwnd` is `cwnd`;
+//!   after a timeout `dwnd` is zero.
 //!
-//! With short queues a fixed `gamma` is never reached, and Compound takes more than its share. Tuning
-//! by emulation (`gamma_tuning`) watches what NewReno alone would have waiting, `cwnd (1 - baseRTT / RTT)`,
-//! and after each loss moves `gamma` towards three quarters of that.
+//! With short queues a fixed `gamma` is never reached, and Compound takes more than its share.
+//! Tuning by emulation (`gamma_tuning`) tracks the queue that NewReno alone would have,
+//! `cwnd (1 - baseRTT / RTT)`, and after each loss moves `gamma` towards three quarters of that.
 //!
-//! A round trip is over when what was sent after its first ACK is acknowledged. The first one after a
-//! loss begins when the repair is over: RTTs until then tell of the repair.
+//! A round trip ends when data sent after its first ACK is acknowledged. The first one after a loss
+//! begins when recovery is over, because RTTs during recovery do not reflect the queue.
 //!
-//! All is in whole numbers, so that a module of the kernel computes the same at every ACK
+//! All values are whole numbers, so that a kernel module computes the same at every ACK
 //! (`examples/linux/tcp_compound.c`): RTTs in microseconds, `dwnd`, `diff` and `gamma` in 1/1024
 //! segment, rounded down.
 //!
-//! - Tan, Song, Zhang, Sridharan: A compound TCP approach for high-speed and long distance networks,
-//!   MSR-TR-2005-86 and INFOCOM 2006: the windows and alpha, beta, k, zeta, gamma.
-//! - Tan, Song, Sridharan, Ho: CTCP: improving TCP-friendliness over low-buffered network links, 2006:
-//!   tuning of gamma.
+//! - Tan, Song, Zhang, Sridharan: A compound TCP approach for high-speed and long distance
+//!   networks, MSR-TR-2005-86 and INFOCOM 2006: the windows and alpha, beta, k, zeta, gamma.
+//! - Tan, Song, Sridharan, Ho: CTCP: improving TCP-friendliness over low-buffered network links,
+//!   2006: tuning of gamma.
 //! - draft-sridharan-tcpm-ctcp-02, 2008: both together.
 //! - Andrew's module for Linux (2008), which is not in the kernel: `low_window` and `lambda`.
 
@@ -41,7 +42,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
-/// Compound TCP in the table.
+/// Compound TCP in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "compound",
     kind: Kind::LossAndDelay,
@@ -72,34 +73,33 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How steeply the window of delay grows: by `alpha win^k` a round trip.
+    /// The growth of the delay window: `alpha win^k` a round trip.
     #[serde(deserialize_with = "above_zero")]
     pub alpha: f64,
     /// Share of the window given up after congestion.
     #[serde(deserialize_with = "share")]
     pub beta: f64,
-    /// The power of the window by which the window of delay grows.
+    /// The exponent of the window in the growth of the delay window.
     #[serde(deserialize_with = "share")]
     pub k: f64,
-    /// How much of what is queued the window of delay gives up in a round trip.
+    /// The weight of queued segments in the reduction of the delay window per round trip.
     #[serde(deserialize_with = "above_zero")]
     pub zeta: f64,
-    /// Segments that may wait in queues before the window of delay gives way; where they are tuned, at
-    /// first.
+    /// Segments that may be queued before the delay window shrinks; with tuning, the initial value.
     #[serde(deserialize_with = "above_zero")]
     pub gamma: f64,
-    /// Whether gamma follows what NewReno alone would have waiting when a segment is lost.
+    /// Whether gamma follows the queue that NewReno alone would have at a loss.
     pub gamma_tuning: bool,
-    /// Tuning does not go below this.
+    /// The minimum of gamma with tuning.
     #[serde(deserialize_with = "above_zero")]
     pub gamma_low: f64,
-    /// Nor above this.
+    /// The maximum of gamma with tuning.
     #[serde(deserialize_with = "above_zero")]
     pub gamma_high: f64,
-    /// How much of the way gamma goes with each loss.
+    /// The weight of a new measurement in gamma at each loss.
     #[serde(deserialize_with = "share")]
     pub lambda: f64,
-    /// Below this many segments the window of delay does not grow: NewReno is good enough.
+    /// Below this many segments the delay window does not grow: NewReno is good enough.
     pub low_window: u64,
 }
 
@@ -120,14 +120,14 @@ impl Default for Config {
     }
 }
 
-/// One segment, or one of what has parts of 1/1024.
+/// One segment, in units of 1/1024.
 const ONE: u64 = 1 << 10;
-/// No RTT yet, in microseconds.
+/// No RTT sample yet, in microseconds.
 const UNKNOWN: u64 = 0x7fff_ffff;
-/// Windows are not taken for larger in what is computed from them: the products have 64 bits.
+/// Larger windows count as this in computations, whose products must fit 64 bits.
 const MOST_SEGMENTS: u64 = 1 << 22;
 
-/// In 1/1024, and so that the products have 64 bits.
+/// Converts to 1/1024, limited so that products fit 64 bits.
 fn fixed(value: f64) -> u64 {
     (libm::round(value * ONE as f64) as u64).min(u64::from(u32::MAX))
 }
@@ -136,36 +136,36 @@ fn fixed(value: f64) -> u64 {
 #[derive(Clone, Debug)]
 pub struct Compound {
     config: Config,
-    /// Both windows together.
+    /// The sum of both windows.
     window: Window,
     delay: Delay,
-    /// The same before the last decrease, until that is taken back.
+    /// The delay state before the last decrease, until an undo.
     before: Option<Delay>,
-    /// Least RTT of the round trip, in microseconds.
+    /// Minimum RTT of the round trip, in microseconds.
     least: u64,
-    /// What had been sent when the round trip began.
+    /// The sequence number of the next new data when the round trip began.
     begin: u64,
-    /// The next ACK that may widen the window begins a round trip.
+    /// Whether the next ACK that may grow the window begins a round trip.
     begins: bool,
-    /// What waits in queues, in 1/1024 segment.
+    /// The estimated queue, in 1/1024 segment.
     diff: u64,
 }
 
-/// The part that delay governs.
+/// The state of the delay window.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
-    /// Its window in 1/1024 segment; whole segments of it are part of the flow's.
+    /// The delay window in 1/1024 segment; its whole segments are part of the flow's window.
     dwnd: u64,
-    /// Least RTT of the flow, in microseconds.
+    /// Minimum RTT of the flow, in microseconds.
     base_rtt: u64,
     /// In 1/1024 segment.
     gamma: u64,
-    /// What NewReno would have waiting, in 1/1024 segment, if that was measured since the last loss.
+    /// The queue that NewReno alone would have, in 1/1024 segment, if measured since the last loss.
     diff_reno: Option<u64>,
 }
 
 impl Delay {
-    /// Nothing is known of the path.
+    /// The state before anything is known of the path.
     fn new(config: &Config) -> Self {
         Self { dwnd: 0, base_rtt: UNKNOWN, gamma: fixed(config.gamma), diff_reno: None }
     }
@@ -186,24 +186,25 @@ impl Compound {
         }
     }
 
-    /// The window that losses govern.
+    /// The loss-based window.
     fn cwnd(&self) -> u64 {
         self.window.cwnd().saturating_sub(self.delay.dwnd / ONE)
     }
 
-    /// The window of delay is part of a window that the sender may have made smaller since.
+    /// Limits the delay window to the whole window, which the sender may have reduced.
     fn fit(&mut self) {
         self.delay.dwnd = self.delay.dwnd.min(self.window.cwnd().saturating_mul(ONE));
     }
 
-    /// Gives the window of delay so much, and the flow the whole segments more or less.
+    /// Sets the delay window, and adjusts the flow's window by the difference in whole segments.
     fn set_dwnd(&mut self, dwnd: u64) {
         let cwnd = self.cwnd();
         self.delay.dwnd = dwnd;
         self.window.set(cwnd.saturating_add(dwnd / ONE));
     }
 
-    /// What the window of delay grows by in a round trip, for both to grow by `alpha win^k`.
+    /// The growth of the delay window in a round trip, with which both windows grow by
+    /// `alpha win^k`.
     fn growth(&self, win: u64) -> u64 {
         let power = if (self.config.k - 0.75).abs() < f64::EPSILON {
             three_quarters(win)
@@ -214,7 +215,7 @@ impl Compound {
         both.saturating_sub(ONE).min(win * ONE)
     }
 
-    /// A round trip in congestion avoidance is over, of which this is the least RTT.
+    /// Ends a round trip in congestion avoidance with this minimum RTT.
     fn adjust(&mut self, rtt: u64) {
         if rtt == UNKNOWN {
             return;
@@ -234,7 +235,7 @@ impl Compound {
         }
     }
 
-    /// Moves gamma towards three quarters of what NewReno had waiting when the queue was full.
+    /// Moves gamma towards three quarters of NewReno's queue at the loss.
     fn tune(&mut self) {
         let Some(diff_reno) = self.delay.diff_reno.take().filter(|_| self.config.gamma_tuning)
         else {
@@ -246,16 +247,16 @@ impl Compound {
         self.delay.gamma = gamma.min(fixed(gamma_high)).max(fixed(gamma_low));
     }
 
-    /// After a timeout the path may be another: all that was known of its delay is not.
+    /// Resets the delay state after a timeout, because the path may have changed.
     fn forget(&mut self) {
         self.delay = Delay::new(&self.config);
         self.begins = true;
     }
 }
 
-/// `win^(3/4)` in 1/1024, by roots of whole numbers, as the kernel has them (`int_sqrt64`).
+/// `win^(3/4)` in 1/1024, by integer square roots, as available in the kernel (`int_sqrt64`).
 fn three_quarters(win: u64) -> u64 {
-    // The inner root is in 1/2^20, so the outer one is of 2^20 times its value.
+    // The inner root is in 1/2^20, so the outer one is of 2^20 times the value.
     (win * (win << 40).isqrt()).isqrt()
 }
 
@@ -300,7 +301,7 @@ impl CongestionControl for Compound {
         } else {
             self.fit();
             self.before = Some(self.delay);
-            // Half of NewReno's window, half a segment included.
+            // Half of NewReno's window, including half a segment.
             let half = self.cwnd().saturating_mul(ONE) / 2;
             self.window.shrink(flow, event, 1.0 - self.config.beta);
             self.tune();
@@ -328,7 +329,7 @@ impl CongestionControl for Compound {
     }
 
     fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        // What is left is NewReno's: what delay allowed was for the path as it was.
+        // Only NewReno's window remains: the delay window belongs to the earlier state of the path.
         self.delay.dwnd = 0;
         self.before = None;
         self.begins = true;
@@ -346,15 +347,15 @@ impl CongestionControl for Compound {
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         let base_rtt = Some(self.delay.base_rtt).filter(|rtt| *rtt < UNKNOWN);
         let segments = |parts: u64| parts as f64 / ONE as f64;
-        // The part of the window that loss governs, in segments.
+        // The loss-based window, in segments.
         record("cwnd", self.cwnd() as f64);
-        // The part of the window that delay governs, in segments.
+        // The delay-based window, in segments.
         record("dwnd", segments(self.delay.dwnd));
         // Segments estimated to wait in queues.
         record("diff", segments(self.diff));
         // Queued segments beyond which `dwnd` decreases.
         record("gamma", segments(self.delay.gamma));
-        // Least RTT, in milliseconds; 0 until there is one.
+        // Minimum RTT, in milliseconds; 0 until there is one.
         record("base_rtt_ms", base_rtt.map_or(0.0, |rtt| rtt as f64 / 1e3));
     }
 }

@@ -1,33 +1,37 @@
 //! Copa: send at the rate that the queueing delay calls for, so that the queue stays short.
 //!
-//! Under a simple model of traffic, a flow that weighs throughput against delay does best at the rate
-//! `1 / (delta d_q)`, where `d_q` is how long its segments wait. Copa steers its window towards that rate.
-//! Flows that do so together share equally, and their queue empties every few round trips; one that
-//! stays full betrays a flow that fills buffers, and then Copa competes with it.
+//! Under a simple model of traffic, a flow that weighs throughput against delay is best served by
+//! the rate `1 / (delta d_q)`, where `d_q` is the queueing delay. Copa steers its window towards
+//! that rate. Flows that do so together share equally, and their queue empties every few round
+//! trips. A queue that stays full indicates a flow that fills buffers, and then Copa competes with
+//! it.
 //!
 //! With each ACK (§2.1 of the paper):
 //!
-//! - `RTTmin` is the least RTT of 10 s, `RTTstanding` that of the last half of a smoothed RTT, and `d_q`
-//!   what one exceeds the other by.
+//! - `RTTmin` is the minimum RTT of 10 s, `RTTstanding` that of the last half of a smoothed RTT,
+//!   and `d_q` their difference.
 //! - If `cwnd / RTTstanding` is at most `1 / (delta d_q)` segments a second, the window grows by
-//!   `v / (delta cwnd)` segments, else it shrinks by as much: by `v / delta` in a round trip.
-//! - `v`, the velocity, is one, and doubles with every round trip from the third on in which the window
-//!   went the same way. When it turns, `v` is one again: at the end of the round trip in the paper, and
-//!   here at once, as in its implementations. Nothing more than doubles in a round trip.
-//! - It begins with slow start, until the rate is above the target for the first time, or to the first
-//!   loss.
-//! - Segments leave at twice `cwnd / RTTstanding`, so that they come in no bursts.
+//!   `v / (delta cwnd)` segments; otherwise it shrinks by as much: by `v / delta` in a round trip.
+//! - `v`, the velocity, is one, and doubles with every round trip from the third on in which the
+//!   window moved in the same direction. When the direction changes, `v` is reset to one: at the
+//!   end of the round trip in the paper, and here at once, as in its implementations. The window at
+//!   most doubles in a round trip.
+//! - Copa begins with slow start, until the rate is above the target for the first time, or the
+//!   first loss.
+//! - Segments are paced at twice `cwnd / RTTstanding`, to avoid bursts.
 //!
-//! Default mode: `delta` is 0.5, and losses change nothing. Competitive mode (§2.2): where the queue was
-//! not nearly empty for five RTTs (`d_q` more than a tenth of the greatest in four RTTs), `1 / delta`
-//! grows by one each round trip without a loss and halves with a loss, like NewReno's window. Here less
-//! than a segment of the flow's own is nearly empty, too: on slow links a packet more is over the tenth.
-//! Flows of Copa that once take each other for such flows keep the queue full until they lose something.
+//! Default mode: `delta` is 0.5, and losses change nothing. Competitive mode (§2.2): if the queue
+//! was not nearly empty for five RTTs (`d_q` more than a tenth of the maximum in four RTTs),
+//! `1 / delta` grows by one each round trip without a loss and halves with a loss, like NewReno's
+//! window. Here less than a segment of the flow's own also counts as nearly empty: on slow links a
+//! single packet exceeds the tenth. Copa flows that mistake each other for such flows keep the
+//! queue full until they lose a packet.
 //!
-//! The paper does not say what timeouts and marks do: after a timeout Copa begins again like NewReno,
-//! and a mark counts as a loss. Where a queue is too short to be seen in RTTs, losses do not stop it.
+//! The paper does not cover timeouts and marks: after a timeout Copa starts over like NewReno, and
+//! a mark counts as a loss. Where a queue is too short to be seen in RTTs, losses do not stop Copa.
 //!
-//! - Arun, Balakrishnan: Copa: practical delay-based congestion control for the Internet, NSDI 2018.
+//! - Arun, Balakrishnan: Copa: practical delay-based congestion control for the Internet, NSDI
+//!   2018.
 
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Left,
@@ -42,7 +46,7 @@ use velocity::Velocity;
 mod delays;
 mod velocity;
 
-/// Copa in the table.
+/// Copa in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "copa",
     kind: Kind::Delay,
@@ -56,18 +60,18 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build: |init, params| Ok(Box::new(Copa::new(init, params.parse()?))),
 };
 
-/// The least window: one of a segment would wait for delayed ACKs.
+/// The minimum window: a window of one segment would wait for delayed ACKs.
 const LEAST: u64 = 2;
 
 /// Parameters of Copa.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How much delay weighs against throughput: alone on a link a flow has about `1 / delta` segments
-    /// queued. The paper's is 0.5.
+    /// The weight of delay against throughput: a single flow on a link has about `1 / delta`
+    /// segments queued. The paper uses 0.5.
     #[serde(deserialize_with = "above_zero")]
     pub delta: f64,
-    /// Whether it competes with flows that fill buffers.
+    /// Whether Copa competes with flows that fill buffers.
     pub competitive: bool,
 }
 
@@ -85,11 +89,11 @@ pub struct Copa {
     delays: Delays,
     pacing: Option<Rate>,
     steering: Steering,
-    /// The same before the last decrease, and what that was.
+    /// The state before the last decrease, and the cause of that.
     before: Option<(Steering, Cause)>,
 }
 
-/// How the window is steered.
+/// The steering of the window.
 #[derive(Clone, Copy, Debug)]
 struct Steering {
     in_slow_start: bool,
@@ -123,7 +127,7 @@ impl Copa {
         self.window.cwnd() as f64 * queueing > self.delays.standing().as_secs_f64() * self.weight()
     }
 
-    /// Competitive mode and back (§2.2).
+    /// Switches to competitive mode and back (§2.2).
     fn choose_mode(&mut self, flow: &FlowState, ack: &Ack) {
         if !self.config.competitive || self.delays.empties(flow) {
             self.steering.competing = None;
@@ -136,7 +140,7 @@ impl Copa {
         }
     }
 
-    /// Moves the window towards the target, by what was delivered.
+    /// Moves the window towards the target, in proportion to the delivered segments.
     fn steer(&mut self, flow: &FlowState, ack: &Ack) {
         let is_too_fast = self.is_too_fast();
         self.steering.in_slow_start &= !is_too_fast && self.window.in_slow_start();
@@ -223,7 +227,7 @@ impl CongestionControl for Copa {
         let (cwnd, window) = (self.window.cwnd(), self.window.control());
         let in_slow_start = self.steering.in_slow_start;
         Control {
-            // Where slow start is over, the window is not below where it ended.
+            // After slow start, the window is not below the one where slow start ended.
             ssthresh: if in_slow_start { window.ssthresh } else { Some(cwnd) },
             pacing: self.pacing,
             prr: false,
@@ -238,9 +242,9 @@ impl CongestionControl for Copa {
         record("velocity", self.steering.velocity.get());
         // `d_q`: queueing delay, in milliseconds.
         record("queueing_delay_ms", self.delays.queueing().as_millis_f64());
-        // `RTTstanding`: least RTT of the last half round trip, in milliseconds.
+        // `RTTstanding`: minimum RTT of the last half round trip, in milliseconds.
         record("rtt_standing_ms", self.delays.standing().as_millis_f64());
-        // `RTTmin`: least RTT of late, in milliseconds; 0 until there is one.
+        // `RTTmin`: recent minimum RTT, in milliseconds; 0 until there is one.
         record("min_rtt_ms", self.delays.least().as_millis_f64());
         // 1 in competitive mode, else 0.
         record("competitive", f64::from(u8::from(self.steering.competing.is_some())));

@@ -1,13 +1,14 @@
-//! CUBIC: after a loss, back to the old window along a cubic curve of time, slow near it, then on.
+//! CUBIC: after a loss, the window returns to its old size along a cubic function of time, which is
+//! flat near the old size and then rises again.
 //!
 //! - RFC 9438: everything here, with its names; a bare § is one of its sections. Windows are in
 //!   segments, times in seconds.
 //! - RFC 9406: `HyStart++` ends the first slow start, as §4.10 recommends.
 //! - Ha, Rhee, Xu: CUBIC: a new TCP-friendly high-speed TCP variant, 2008.
 //!
-//! In stacks of the kernel's flavour, CUBIC is the kernel's: `kernel`.
+//! With the Linux flavour, CUBIC is computed as in the kernel: `kernel`.
 //!
-//! The window is whole segments; growth less than one is kept as credit (`Window::grow`).
+//! The window is in whole segments; growth by less than one is kept as credit (`Window::grow`).
 
 use crate::slow_start::{HyStart, SlowStart};
 use crate::{
@@ -20,7 +21,7 @@ use tcplab_units::{Duration, Time};
 
 mod kernel;
 
-/// CUBIC in the table.
+/// CUBIC in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
     kind: Kind::Loss,
@@ -79,11 +80,11 @@ pub struct Config {
     pub fast_convergence: bool,
     /// Whether to grow at least as fast as Reno would (RFC 9438 §4.3).
     pub tcp_friendly: bool,
-    /// Whether `HyStart++` ends the first slow start (RFC 9438 §4.10); in stacks of the kernel's flavour,
-    /// `HyStart` of 2008 any slow start.
+    /// Whether `HyStart++` ends the first slow start (RFC 9438 §4.10); with the Linux flavour,
+    /// whether `HyStart` of 2008 ends any slow start.
     pub hystart: bool,
-    /// Segments at which the first slow start ends, if `hystart` does not end it (`tcp_cubic.c`); 0: where
-    /// a loss ends it.
+    /// The window in segments at which the first slow start ends, unless `hystart` ends it
+    /// (`tcp_cubic.c`); 0: at a loss.
     pub initial_ssthresh: u64,
 }
 
@@ -101,7 +102,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The window that a connection begins with.
+    /// The initial window.
     fn window(&self, init: &Init) -> Window {
         let mut window = Window::new(init);
         if self.initial_ssthresh > 0 && !self.hystart {
@@ -124,10 +125,10 @@ pub struct Cubic {
     before: Curve,
 }
 
-/// Where the window was, and where it is going.
+/// The cubic curve.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
-    /// `W_max`: the plateau. Zero until there is one.
+    /// `W_max`: the plateau; zero until there is one.
     w_max: f64,
     /// The window when `ssthresh` was last set.
     cwnd_prior: f64,
@@ -140,13 +141,13 @@ struct Curve {
 struct Stage {
     /// `K`: seconds from the start of the stage to the plateau.
     k: f64,
-    /// `W_est`: where Reno would be.
+    /// `W_est`: the window that Reno would have.
     w_est: f64,
-    /// `t`: how long the stage has lasted, without the time when nothing pushed the window.
+    /// `t`: the duration of the stage, without times in which the window was not the limit.
     elapsed: Duration,
-    /// The ACK up to which `elapsed` counts, unless the clock stands still.
+    /// The ACK up to which `elapsed` counts; `None` while the clock is paused.
     counted: Option<Time>,
-    /// That ACK left nothing in flight.
+    /// Whether that ACK left nothing in flight.
     drained: bool,
 }
 
@@ -169,10 +170,10 @@ impl Cubic {
         }
     }
 
-    /// The window to return to after one of `cwnd` was too large.
+    /// The plateau after a window of `cwnd` was too large.
     fn plateau(&self, cwnd: f64) -> f64 {
         if self.config.fast_convergence && cwnd < self.curve.w_max {
-            // §4.7: it did not get back to the old one, so others need room.
+            // §4.7: the window did not reach the old plateau, so other flows need room.
             cwnd * (1.0 + self.config.beta) / 2.0
         } else {
             cwnd
@@ -184,7 +185,7 @@ impl Cubic {
         let cwnd = self.window.cwnd() as f64;
         let (c, curve) = (self.config.c, &mut self.curve);
         let stage = curve.stage.get_or_insert_with(|| {
-            // §4.8, §4.10: without a plateau ahead, this is one and K is zero.
+            // §4.8, §4.10: without a plateau ahead, the current window is one, and K is zero.
             curve.w_max = curve.w_max.max(cwnd);
             Stage::new(libm::cbrt((curve.w_max - cwnd) / c), cwnd)
         });
@@ -193,7 +194,7 @@ impl Cubic {
         let t = stage.elapsed.as_secs_f64();
 
         if self.config.tcp_friendly {
-            // §4.3: once back at the old window, as steep as Reno.
+            // §4.3: above the old window, the slope is Reno's.
             let alpha = if stage.w_est >= curve.cwnd_prior { 1.0 } else { self.alpha };
             stage.w_est += alpha * credit as f64 / cwnd;
             if w_cubic(t, stage.k) < stage.w_est {
@@ -201,7 +202,7 @@ impl Cubic {
                 return;
             }
         }
-        // §4.2: where the curve will be after a round trip, but half a window more at the most.
+        // §4.2: the curve's value a round trip ahead, but at most half a window more.
         let target = w_cubic(t + flow.srtt.as_secs_f64(), stage.k).min(1.5 * cwnd);
         if target > cwnd {
             self.window.grow(cwnd / (target - cwnd), credit);
@@ -210,14 +211,14 @@ impl Cubic {
 }
 
 impl Stage {
-    /// A stage that begins with the window `cwnd`, at the next ACK.
+    /// A stage that begins with the window `cwnd` at the next ACK.
     fn new(k: f64, cwnd: f64) -> Self {
         Self { k, w_est: cwnd, elapsed: Duration::ZERO, counted: None, drained: false }
     }
 
-    /// Counts the time since the last ACK, unless the clock stood still.
+    /// Counts the time since the last ACK, unless the clock was paused.
     ///
-    /// After an ACK that left nothing in flight, what exceeds a round trip was idle (§4.2, §5.8).
+    /// After an ACK that left nothing in flight, time beyond a round trip was idle (§4.2, §5.8).
     fn tick(&mut self, flow: &FlowState) {
         if let Some(counted) = self.counted {
             let passed = flow.now.since(counted);
@@ -241,7 +242,7 @@ impl CongestionControl for Cubic {
         let first = self.window.in_first_slow_start();
         let credit = self.slow_start.on_ack(&mut self.window, flow, ack);
         if first && !self.window.in_first_slow_start() {
-            // §4.10: nothing was lost, so the curve will leave from a plateau here.
+            // §4.10: nothing was lost, so the curve begins with a plateau here.
             self.curve.cwnd_prior = self.window.cwnd() as f64;
         }
         if self.window.in_slow_start() {
@@ -266,7 +267,7 @@ impl CongestionControl for Cubic {
         self.before = self.curve;
         self.curve = Curve {
             w_max: match event.cause {
-                // §4.8: the stage after a timeout takes the window it finds.
+                // §4.8: the stage after a timeout begins with the current window.
                 Cause::Timeout => 0.0,
                 Cause::Loss | Cause::Ecn => self.plateau(cwnd),
             },
@@ -285,7 +286,7 @@ impl CongestionControl for Cubic {
 
     fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
         self.window.restart(flow, idle);
-        // A smaller window is elsewhere on the curve: a new stage finds where.
+        // A smaller window has another position on the curve: a new stage computes it.
         self.curve.stage = None;
     }
 
@@ -305,17 +306,16 @@ impl CongestionControl for Cubic {
         let stage = self.curve.stage.unwrap_or(Stage::new(0.0, 0.0));
         // `W_max`: the plateau of the curve, in segments; 0 until there is one.
         record("w_max", self.curve.w_max);
-        // Window when `ssthresh` was last set, in segments. Not in stacks of the kernel's flavour.
+        // Window when `ssthresh` was last set, in segments. Not with the Linux flavour.
         record("cwnd_prior", self.curve.cwnd_prior);
         // `K`: time from the start of the stage to the plateau, in seconds.
         record("k", stage.k);
-        // `t`: time since the start of the stage, without idle periods, in seconds. Not in stacks
-        // of the kernel's flavour.
+        // `t`: time since the start of the stage, without idle periods, in seconds. Not with the
+        // Linux flavour.
         record("t", stage.elapsed.as_secs_f64());
         // `W_est`: the window that Reno would have, in segments.
         record("w_est", stage.w_est);
-        // 1 in conservative slow start of `HyStart++`, else 0. Not in stacks of the kernel's
-        // flavour.
+        // 1 in conservative slow start of `HyStart++`, else 0. Not with the Linux flavour.
         record("css", f64::from(u8::from(self.slow_start.is_conservative(&self.window))));
     }
 }

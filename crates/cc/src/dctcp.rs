@@ -1,24 +1,26 @@
 //! DCTCP: cut the window by the share of marked packets.
 //!
-//! A classic sender halves its window for one mark, so a queue that is to keep the link busy must be
-//! long. DCTCP asks how many packets were marked: few marks are a small cut. Queues can then mark as
-//! soon as a few packets wait, and stay that short. It was made for data centres, where all hosts and
-//! queues belong to one owner; beside classic flows on such a queue it takes nearly everything.
+//! A classic sender halves its window for one mark, so a queue that keeps the link busy must be
+//! long. DCTCP counts how many packets were marked: few marks cause a small cut. Queues can then
+//! mark as soon as a few packets wait, and stay short. DCTCP is designed for data centres, where
+//! all hosts and queues belong to one owner; beside classic flows on such a queue it takes nearly
+//! everything.
 //!
-//! - A switch marks every packet that finds more than K waiting. The receiver echoes the marks as
-//!   they come: it acknowledges at once when they begin or end (RFC 8257 §3.2).
+//! - A switch marks every packet that finds more than K packets waiting. The receiver echoes the
+//!   marks exactly: it acknowledges at once when marks begin or end (RFC 8257 §3.2).
 //! - Once a window, `alpha` moves towards the share F of marked packets: `alpha += g (F - alpha)`,
 //!   with g = 2 to the power of minus `dctcp_shift_g`.
-//! - The first mark in a window makes the window smaller: `cwnd *= 1 - alpha / 2`. All marked, it is
-//!   halved, as Reno does; it grows like Reno's. A loss halves it, whatever alpha is.
+//! - The first mark in a window reduces it: `cwnd *= 1 - alpha / 2`. If all packets are marked, the
+//!   window is halved as in Reno, whose growth DCTCP shares. A loss halves the window, whatever
+//!   alpha is.
 //!
 //! N flows of equal windows keep a queue that marks at K between K + N and K + N less the amplitude
-//! `sqrt(2 N (C RTT + K)) / 2` (Alizadeh et al. 2010, §3.3), so that K = C RTT / 7 is enough for a full
-//! link. Flows converge more slowly than Reno's.
+//! `sqrt(2 N (C RTT + K)) / 2` (Alizadeh et al. 2010, §3.3), so that K = C RTT / 7 is enough for a
+//! full link. Flows converge more slowly than Reno's.
 //!
-//! Both ends use ECN and the echo without being asked to, and all their packets can be marked. This is
-//! the kernel's arithmetic (`tcp_dctcp.c`), in both flavours: alpha in 1/1024, and at first 1. There, a
-//! loss at the end of a flight that a probe has repaired counts like a mark.
+//! Both ends use ECN and DCTCP's echo without further options, and all their packets are
+//! ECN-capable. The arithmetic is the kernel's (`tcp_dctcp.c`) in both flavours: alpha in 1/1024,
+//! and initially 1. In the kernel, a tail loss that a probe has repaired counts like a mark.
 //!
 //! - RFC 8257.
 //! - Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan: Data Center TCP
@@ -35,7 +37,7 @@ use serde::{Deserialize, Serialize};
 const ONE: u64 = 1 << LOG;
 const LOG: u32 = 10;
 
-/// DCTCP in the table.
+/// DCTCP in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "dctcp",
     kind: Kind::Marks,
@@ -49,14 +51,14 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build: |init, params| Ok(Box::new(Dctcp::new(init, &params.parse()?))),
 };
 
-/// Parameters of DCTCP, which are the kernel module's.
+/// Parameters of DCTCP, as in the kernel module.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The weight of a window in alpha is 2 to the power of minus this (RFC 8257 §4.2: g = 1/16).
     #[serde(deserialize_with = "shift")]
     pub dctcp_shift_g: u32,
-    /// Alpha at the beginning, in 1/1024. Careful is 1024: the first mark halves the window.
+    /// The initial alpha, in 1/1024. 1024 is cautious: the first mark halves the window.
     #[serde(deserialize_with = "alpha")]
     pub dctcp_alpha_on_init: u64,
 }
@@ -91,11 +93,11 @@ pub struct Dctcp {
     window: Window,
     /// The share of marked packets, in 1/1024.
     alpha: u64,
-    /// Acknowledging this ends the window that is counted.
+    /// The counted window ends when this is acknowledged.
     end: u64,
-    /// Segments delivered before it began.
+    /// Segments delivered before the window began.
     delivered: u64,
-    /// Segments of it that were marked.
+    /// Marked segments of the window.
     marked: u64,
 }
 
@@ -113,10 +115,11 @@ impl Dctcp {
         }
     }
 
-    /// Moves alpha at the end of a window in which so many segments arrived (RFC 8257 §3.3 step 6).
+    /// Updates alpha at the end of a window in which so many segments arrived (RFC 8257 §3.3 step
+    /// 6).
     fn update(&mut self, delivered: u64) {
         let less = match self.alpha >> self.shift {
-            // What is too little to be shifted is forgotten.
+            // A value too small to be shifted is cleared.
             0 => self.alpha,
             less => less,
         };
@@ -151,7 +154,8 @@ impl CongestionControl for Dctcp {
     }
 
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
-        // In the kernel a loss that a probe repaired is no state of loss, and `ssthresh` alone is asked.
+        // In the kernel a loss repaired by a probe does not enter the loss state, and only
+        // `ssthresh` is called.
         let is_probed = flow.phase == Phase::Reduced && self.flavour == Flavour::Linux;
         if event.cause == Cause::Ecn || (event.cause == Cause::Loss && is_probed) {
             let cwnd = self.window.cwnd();
@@ -214,17 +218,17 @@ mod tests {
     fn alpha_begins_at_one_and_follows_the_share_of_marks() {
         let mut cc = dctcp(&INIT);
         assert_eq!(cc.alpha, 1024);
-        // RFC 8257 §3.3: 15/16 of it and a 16th of F. 1024 -> 960 -> 900, with 14.06 a window of fresh
-        // marks for F = 1/4: 64 / 4 = 16.
+        // RFC 8257 §3.3: 15/16 of alpha and 1/16 of F. 1024 -> 960 -> 900; for F = 1/4 a window of
+        // new marks adds 64 / 4 = 16.
         after(&mut cc, 1, 40, 0);
         assert_eq!(cc.alpha, 960);
         after(&mut cc, 1, 40, 10);
         assert_eq!(cc.alpha, 960 - 60 + 16);
-        // In the end it is F, but for what the shift drops: the last step of alpha >> 4 that is 16 is
-        // that of 256..=271.
+        // In the long run alpha is F, apart from the shift's rounding: alpha >> 4 is 16 for
+        // 256..=271.
         after(&mut cc, 400, 40, 10);
         assert!((256..=271).contains(&cc.alpha), "{}", cc.alpha);
-        // And nothing at all is left of it without marks.
+        // Without marks alpha decays to zero.
         after(&mut cc, 400, 40, 0);
         assert_eq!(cc.alpha, 0);
     }
@@ -274,11 +278,11 @@ mod tests {
         cc.alpha = 128;
         let event = Congestion { cause: Cause::Ecn, flight: 100, again: false };
         cc.on_congestion(&crate::testing::FLOW, event);
-        // 100 - 100 * 128 / 2048 = 93.75, and so 94; by then 97 of it were left.
+        // 100 - 100 * 128 / 2048 = 93.75, rounded to 94; 97 segments were left by then.
         assert_eq!(cc.control().ssthresh, Some(94));
         cc.on_deepened(97);
         assert_eq!((cc.control().ssthresh, cc.control().cwnd), (Some(48), 48));
-        // max(3 >> 1, 2), which is the window as well when recovery ends: slow start does not follow.
+        // max(3 >> 1, 2), which is also the window at the end of recovery: no slow start follows.
         cc.on_deepened(3);
         assert_eq!((cc.control().ssthresh, cc.control().cwnd), (Some(2), 2));
     }
@@ -297,9 +301,9 @@ mod tests {
         for _ in 0..3 {
             path.round();
         }
-        // 10, 20, 40, 80: by then 70 segments are acknowledged. The first ACK ends a window, then those of
-        // 10, 28 (with 18 in flight behind that one) and 64 (36): 1024, 960, 900, 844, 792. And
-        // 80 - 80 * 792 / 2048 = 49.06.
+        // 10, 20, 40, 80: 70 segments are acknowledged by then. The first ACK ends a window, then
+        // those of 10, 28 (with 18 in flight behind that one) and 64 (36): 1024, 960, 900,
+        // 844, 792. 80 - 80 * 792 / 2048 = 49.06.
         let alpha = path.probe("alpha") * 1024.0;
         assert!((alpha - 792.0).abs() < 0.5, "{alpha}");
         path.congestion(Cause::Ecn);

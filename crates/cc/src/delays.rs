@@ -1,30 +1,30 @@
-//! RTTs of the flow and of the round trip, as the kernel's Vegas, Veno and `YeAH` keep them
+//! RTTs of the flow and of the round trip, as in the kernel's Vegas, Veno and `YeAH`
 //! (`tcp_vegas.c`).
 //!
-//! They count for nothing while the sender is in trouble: then delays tell of the repair.
+//! RTTs are ignored during loss recovery, when delays do not reflect the queue.
 
 use crate::kernel::micros;
 use crate::{Cause, FlowState, Phase};
 use tcplab_units::Duration;
 
-/// Stands for an RTT that is not known yet, in microseconds.
+/// An unknown RTT, in microseconds.
 const UNKNOWN: u64 = 0x7fff_ffff;
-/// With fewer, a receiver that holds ACKs back may have delayed them all.
+/// With fewer samples, all of them may be from delayed ACKs.
 const ENOUGH_SAMPLES: u16 = 3;
 
-/// What is known of the delays of a path. RTTs are in microseconds and one more, so never zero.
+/// The delays of a path. RTTs are in microseconds plus one, so never zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delays {
-    /// Least RTT since the flow began, or began again after idle.
+    /// Minimum RTT since the flow began, or restarted after idle.
     base: u64,
-    /// Least RTT since the round trip began.
+    /// Minimum RTT since the round trip began.
     least: u64,
     samples: u16,
-    /// What had been sent when the round trip began.
+    /// The sequence number of the next new data when the round trip began.
     begin: u64,
-    /// Nothing is amiss, so delays tell of the queue.
+    /// Whether no recovery is in progress, so that delays reflect the queue.
     is_on: bool,
-    /// Where the sender stood when last looked at.
+    /// The sender's phase at the last call.
     phase: Phase,
 }
 
@@ -34,7 +34,7 @@ impl Delays {
         Self { base, least, samples: 0, begin: 0, is_on: true, phase: Phase::Open }
     }
 
-    /// Takes an RTT (`tcp_vegas_pkts_acked`).
+    /// Adds an RTT sample (`tcp_vegas_pkts_acked`).
     pub fn take(&mut self, rtt: Option<Duration>) {
         if let Some(rtt) = rtt {
             let rtt = micros(rtt).min(UNKNOWN - 1) + 1;
@@ -44,7 +44,7 @@ impl Delays {
         }
     }
 
-    /// Looks where the sender stands. What begins when all is well is a new round trip
+    /// Follows the sender's phase. A new round trip begins when recovery is over
     /// (`tcp_vegas_state`).
     pub fn follow(&mut self, flow: &FlowState) {
         if flow.phase == self.phase {
@@ -57,8 +57,8 @@ impl Delays {
         self.is_on = flow.phase == Phase::Open;
     }
 
-    /// Trouble begins, and the sender is about to say where it stands. A repair that follows another
-    /// one at once began when that had ended.
+    /// Recovery begins, before the sender reports its phase. A recovery that follows another one
+    /// directly began when that had ended.
     pub fn on_congestion(&mut self, flow: &FlowState, cause: Cause) {
         if cause == Cause::Loss && self.phase >= Phase::Recovery {
             self.begin_round(flow);
@@ -71,7 +71,7 @@ impl Delays {
         };
     }
 
-    /// After idle, and when a timeout has emptied the path, delays are learned anew
+    /// Resets the delays, after idle and when a timeout has emptied the path
     /// (`tcp_vegas_cwnd_event`).
     pub fn start_over(&mut self, flow: &FlowState) {
         self.base = UNKNOWN;
@@ -80,7 +80,7 @@ impl Delays {
         self.begin_round(flow);
     }
 
-    /// Whether what was sent when the round trip began is acknowledged, and more.
+    /// Whether more than the data sent before the round trip is acknowledged.
     pub fn is_round_over(&self, flow: &FlowState) -> bool {
         flow.una > self.begin
     }
@@ -91,43 +91,43 @@ impl Delays {
         self.forget_least();
     }
 
-    /// The next least RTT is that of what comes now.
+    /// Resets the minimum RTT of the round trip.
     pub fn forget_least(&mut self) {
         self.least = UNKNOWN;
     }
 
-    /// Whether delays are to be heeded at all.
+    /// Whether delays may be used at all.
     pub fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// Whether one of the RTTs of the round trip was surely not that of an ACK held back.
+    /// Whether at least one RTT of the round trip was certainly not from a delayed ACK.
     pub fn are_enough(&self) -> bool {
         self.samples >= ENOUGH_SAMPLES
     }
 
-    /// Least RTT of the flow; never more than [`least`](Self::least).
+    /// Minimum RTT of the flow; never more than [`least`](Self::least).
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// Least RTT of the round trip.
+    /// Minimum RTT of the round trip.
     pub fn least(&self) -> u64 {
         self.least
     }
 
-    /// What had been sent when the round trip began.
+    /// The sequence number of the next new data when the round trip began.
     pub fn begin(&self) -> u64 {
         self.begin
     }
 
-    /// The least RTT of the flow, for a probe; 0 until there is one.
+    /// The minimum RTT of the flow for a probe; 0 until there is one.
     pub fn base_ms(&self) -> f64 {
         in_ms(self.base)
     }
 }
 
-/// An RTT for a probe; 0 if it is not known.
+/// An RTT for a probe; 0 if unknown.
 pub(crate) fn in_ms(rtt: u64) -> f64 {
     if rtt >= UNKNOWN { 0.0 } else { rtt.saturating_sub(1) as f64 / 1e3 }
 }
@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_repair_that_ends_in_disorder_ends_a_round_trip_too() {
-        // `tcp_try_undo_recovery` opens, then `tcp_try_keep_open` sees what is out of order.
+        // `tcp_try_undo_recovery` returns to open, then `tcp_try_keep_open` finds data out of
+        // order.
         let mut delays = with(&[20, 20, 20]);
         delays.on_congestion(&FLOW, Cause::Loss);
         delays.follow(&FlowState { phase: Phase::Disorder, ..FLOW });

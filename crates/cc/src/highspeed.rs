@@ -1,31 +1,33 @@
-//! `HighSpeed` TCP: Reno in small windows; the larger the window, the more it grows and the less it
-//! shrinks.
+//! `HighSpeed` TCP: Reno at small windows; the larger the window, the faster it grows and the less
+//! a loss takes.
 //!
-//! Reno's window is 1.2 / sqrt(p), with p the share of segments that are lost: for 83,000 segments
-//! no more than one in five billion may be. `HighSpeed` TCP asks for no more than one in ten million. On
-//! the line from there to Reno's own 38 segments at one in a thousand, in logarithms, its window is
+//! Reno's window is 1.2 / sqrt(p), with p the share of lost segments: a window of 83,000 segments
+//! allows no more than one loss in five billion. `HighSpeed` TCP needs only one in ten million. On
+//! the line from there to Reno's 38 segments at one in a thousand, on a logarithmic scale, its
+//! window is
 //!
 //! w = 0.12 / p^0.835.
 //!
-//! From that line follow the growth a(w), in segments a round trip, and the share b(w) that a loss
+//! This line determines the growth a(w), in segments a round trip, and the share b(w) that a loss
 //! takes:
 //!
-//! - b(w) falls from 0.5 at 38 segments to 0.1 at 83,000, evenly in the logarithm of w;
+//! - b(w) falls from 0.5 at 38 segments to 0.1 at 83,000, linearly in the logarithm of w;
 //! - a(w) = w^2 p(w) 2 b(w) / (2 - b(w)), with p(w) = 0.078 / w^1.2: 1 at 38, 70 at 83,000.
 //!
-//! Up to 38 segments it is Reno. Beyond 83,000, of which the RFC says nothing, b stays 0.1.
+//! Up to 38 segments it is Reno. Beyond 83,000, which the RFC does not cover, b stays 0.1.
 //!
-//! Linux has a and b as a table, with a step where a(w) becomes a segment more; above a step, the
-//! next one counts. So it is the more aggressive the smaller the window: between 39 and 118 segments it
-//! grows by two a round trip, where the RFC says 1.01 to 2. At one loss in a thousand its window is
-//! 59 instead of 38, at one in a hundred thousand 6 % larger than the line. It adds a / w for each ACK,
-//! however many segments that acknowledges, and what a loss takes in slow start is what it was before.
+//! Linux has a and b as a table, with a step wherever a(w) grows by a whole segment; above a step,
+//! the next one applies. Linux is therefore more aggressive at small windows: between 39 and 118
+//! segments it grows by two a round trip, where the RFC says 1.01 to 2. At one loss in a thousand
+//! its window is 59 instead of 38, and at one in a hundred thousand 6 % larger than the line. Linux
+//! adds a / w for each ACK, however many segments the ACK covers, and a loss in slow start takes
+//! the share of the last step.
 //!
-//! It is simple, and below 38 segments it is Reno. Two flows of it converge slowly, because the larger
-//! one grows faster; and it leaves Reno little where windows are large.
+//! The algorithm is simple, and below 38 segments it is Reno. Two such flows converge slowly,
+//! because the larger one grows faster. Reno flows get little where windows are large.
 //!
 //! - RFC 3649: the response function (§5), a(w) and b(w) (§5), the table (appendix B).
-//! - Linux, `tcp_highspeed.c`: what stacks of the kernel's flavour compute, to the integer.
+//! - Linux, `tcp_highspeed.c`: computed to the integer with the Linux flavour.
 
 use crate::{
     Ack, Algorithm, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind, Marks,
@@ -33,7 +35,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// `HighSpeed` TCP in the table.
+/// `HighSpeed` TCP in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "highspeed",
     kind: Kind::Loss,
@@ -47,19 +49,19 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build: |init, params| Ok(Box::new(HighSpeed::new(init, params.parse()?))),
 };
 
-/// `HighSpeed` TCP has no parameters; neither has the kernel's module.
+/// `HighSpeed` TCP has no parameters, like the kernel's module.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
 
-/// Where the response function leaves Reno's (RFC 3649 §5).
+/// The window at which the response function leaves Reno's (RFC 3649 §5).
 const LOW_WINDOW: f64 = 38.0;
-/// The other end of its line, and what a loss takes there.
+/// The upper end of the line, and the share that a loss takes there.
 const HIGH_WINDOW: f64 = 83_000.0;
 const HIGH_DECREASE: f64 = 0.1;
 
-/// Up to which window a step counts, and what a loss takes there in 1/256. The number of the step,
-/// from 1, is how much a round trip adds. RFC 3649, appendix B.
+/// The window up to which a step applies, and the share that a loss takes there in 1/256. The
+/// number of the step, from 1, is the growth per round trip. RFC 3649, appendix B.
 const STEPS: [(u64, u64); 72] = [
     (38, 128),
     (118, 112),
@@ -135,7 +137,7 @@ const STEPS: [(u64, u64); 72] = [
     (89053, 24),
 ];
 
-/// The kernel's windows go no further (`snd_cwnd_clamp`).
+/// The maximum window in the kernel (`snd_cwnd_clamp`).
 const MOST: u64 = u32::MAX as u64 / 128;
 
 /// The `HighSpeed` controller of one flow.
@@ -143,7 +145,8 @@ const MOST: u64 = u32::MAX as u64 / 128;
 pub struct HighSpeed {
     flavour: Flavour,
     window: Window,
-    /// Linux: the step of the window, in `STEPS`, as of the last growth outside slow start.
+    /// With the Linux flavour: the step of the window in `STEPS`, as of the last growth outside
+    /// slow start.
     step: usize,
 }
 
@@ -153,7 +156,7 @@ impl HighSpeed {
         Self { flavour: init.flavour, window: Window::new(init), step: 0 }
     }
 
-    /// The step for a window: the first that reaches up to it.
+    /// The step for a window: the first that covers it.
     fn step_of(cwnd: u64) -> usize {
         STEPS.partition_point(|(up_to, _)| *up_to < cwnd).min(STEPS.len() - 1)
     }
@@ -189,7 +192,7 @@ fn b(w: f64) -> f64 {
     (HIGH_DECREASE - 0.5) * (w - low) / (high - low) + 0.5
 }
 
-/// RFC 3649 §5: what a round trip adds, so that with p(w) as much comes as goes.
+/// RFC 3649 §5: the growth per round trip that balances losses at p(w).
 fn a(w: f64) -> f64 {
     let (p, b) = (0.078 / libm::pow(w, 1.2), b(w));
     if w > LOW_WINDOW { (w * w * p * 2.0 * b / (2.0 - b)).max(1.0) } else { 1.0 }
@@ -203,7 +206,7 @@ impl CongestionControl for HighSpeed {
         let was_in_slow_start = self.window.in_slow_start();
         let rest = self.window.slow_start(ack.credit);
         if was_in_slow_start && self.flavour == Flavour::Linux {
-            // What slow start leaves over is lost.
+            // Growth left over from slow start is dropped.
             self.window.cap(MOST);
         } else if rest > 0 {
             self.grow(rest);

@@ -1,26 +1,27 @@
-//! H-TCP: Reno for a second after each loss; the longer no loss comes, the faster it grows.
+//! H-TCP: Reno for a second after each loss, then faster growth the longer there is no loss.
 //!
 //! With D the seconds since the last loss, a round trip adds
 //!
 //! a(D) = 1 up to D = 1, then 1 + 10 (D - 1) + ((D - 1) / 2)^2
 //!
-//! segments, times 2 (1 - b): what b, the share kept after a loss, gives back to others that have
-//! another. `use_rtt_scaling` multiplies by RTT / 100 ms, between a tenth and two, so that flows of
-//! different round trips grow alike in time.
+//! segments, times 2 (1 - b), which compensates flows with another b, the share kept after a loss.
+//! `use_rtt_scaling` multiplies by RTT / 100 ms, between a tenth and two, so that flows of
+//! different round trips grow equally in time.
 //!
-//! A loss keeps b = `RTTmin` / `RTTmax`, between 0.5 and 0.8: as much as empties the queue that caused it,
-//! and no more. The first loss keeps a half. With `use_bandwidth_switch`, so does one before which the
-//! flow got more than a fifth more or less than before the one before: then the path has changed, or
-//! others have come. `RTTmin` does not forget; `RTTmax` comes 5 % nearer to it with each loss, and follows
-//! RTTs up by no more than 20 ms a sample.
+//! A loss keeps b = `RTTmin` / `RTTmax`, between 0.5 and 0.8: just enough to empty the queue that
+//! caused the loss. The first loss keeps a half. With `use_bandwidth_switch`, a loss also keeps a
+//! half if the throughput changed by more than a fifth since the loss before: the path has changed,
+//! or other flows have come. `RTTmin` is never reset. `RTTmax` moves 5 % towards `RTTmin` with each
+//! loss, and rises by no more than 20 ms a sample.
 //!
-//! Growth is by time and not by window, so flows that lose together become equal, large windows are
-//! refilled soon, and on short paths, where losses come within a second, it is Reno with a better b.
-//! Growth does not slow down near the old window: what it loses at once is much.
+//! Growth depends on time and not on the window, so flows that lose together become equal, and
+//! large windows are refilled soon. On short paths, where losses come within a second, H-TCP is
+//! Reno with a better b. Growth does not slow down near the old window, so a loss affects many
+//! segments at once.
 //!
 //! - Leith, Shorten: H-TCP: TCP for high-speed and long-distance networks, `PFLDnet` 2004.
 //! - draft-leith-tcp-htcp-06, 2008.
-//! - Linux, `tcp_htcp.c`: this is what it computes, to the integer, in 32 bits and milliseconds.
+//! - Linux, `tcp_htcp.c`: implemented here to the integer, in 32 bits and milliseconds.
 
 use crate::kernel::{jiffies, micros};
 use crate::{
@@ -30,7 +31,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::{Duration, Time};
 
-/// H-TCP in the table.
+/// H-TCP in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "htcp",
     kind: Kind::Loss,
@@ -50,7 +51,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 pub struct Config {
     /// Whether to halve the window if the flow's throughput changed by more than a fifth.
     pub use_bandwidth_switch: bool,
-    /// Whether to grow alike in time, not in round trips.
+    /// Whether flows grow equally in time instead of per round trip.
     pub use_rtt_scaling: bool,
 }
 
@@ -62,12 +63,12 @@ impl Default for Config {
 
 /// One, where shares are in 1/128.
 const ONE: u32 = 1 << 7;
-/// The least and the most that a loss leaves.
+/// The minimum and maximum share that a loss leaves.
 const LEAST_KEPT: u32 = 1 << 6;
 const MOST_KEPT: u32 = 102;
 /// Jiffies a second.
 const HZ: u32 = 1000;
-/// `RTTmax` follows RTTs that are no more than so many milliseconds beyond it.
+/// The largest rise of `RTTmax` in a sample, in milliseconds.
 const RTT_STEP: u32 = 20;
 
 /// The H-TCP controller of one flow.
@@ -79,42 +80,42 @@ pub struct HTcp {
     alpha: u32,
     /// Share that a loss leaves, in 1/128.
     beta: u32,
-    /// `beta` is to be computed from the next loss on.
+    /// Whether `beta` is computed from the next loss on.
     is_adaptive: bool,
-    /// What the last ACK acknowledged; one once that is counted.
+    /// The segments covered by the last ACK; one once they are counted.
     pkts_acked: u16,
-    /// Milliseconds; 0 until there is one.
+    /// In milliseconds; 0 until there is one.
     min_rtt: u32,
     history: History,
-    /// What it was before the last loss, until all is well again.
+    /// The state before the last loss, until recovery is over.
     before: Option<History>,
     throughput: Throughput,
-    /// Where the sender stood when it was last seen.
+    /// The sender's phase at the last call.
     phase: Phase,
 }
 
-/// What is taken back if a loss was a false alarm.
+/// The state restored if a loss was spurious.
 #[derive(Clone, Copy, Debug, Default)]
 struct History {
-    /// When the last loss was over, in milliseconds.
+    /// When the last loss episode ended, in milliseconds.
     last_cong: u32,
     max_rtt: u32,
     /// Throughput before the last loss, in segments a second.
     old_max: u32,
 }
 
-/// What the flow gets, in segments a second.
+/// The flow's throughput, in segments a second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Throughput {
     /// Segments since the last sample.
     packets: u32,
-    /// When that was. The kernel begins with its clock's zero, long ago.
+    /// The time of the last sample. The kernel starts from its clock's zero, long ago.
     since: Option<u32>,
     smoothed: u32,
     max: u32,
 }
 
-/// The kernel's clock, in 32 bits.
+/// The kernel's clock of milliseconds, in 32 bits.
 fn clock(time: Time) -> u32 {
     jiffies(time) as u32
 }
@@ -137,7 +138,7 @@ impl HTcp {
         }
     }
 
-    /// Takes an RTT (`measure_rtt`).
+    /// Adds an RTT sample (`measure_rtt`).
     fn take_rtt(&mut self, flow: &FlowState, rtt: Duration) {
         let rtt = u32::try_from(micros(rtt).div_ceil(1000)).unwrap_or(u32::MAX);
         if self.min_rtt > rtt || self.min_rtt == 0 {
@@ -152,7 +153,7 @@ impl HTcp {
         }
     }
 
-    /// Takes what was acknowledged, for the throughput (`measure_achieved_throughput`).
+    /// Adds acknowledged segments to the throughput (`measure_achieved_throughput`).
     fn take_packets(&mut self, flow: &FlowState, acked: u64) {
         let now = clock(flow.now);
         let sample = &mut self.throughput;
@@ -163,7 +164,7 @@ impl HTcp {
         }
         sample.packets = sample.packets.wrapping_add(acked as u32);
         let step = u64::from((self.alpha >> 7).max(1));
-        // A window of data, less what it grew by; where that is more than the window, no data is enough.
+        // A window of data, less its growth; where growth exceeds the window, there is no sample.
         let Some(enough) = self.window.cwnd().checked_sub(step) else { return };
         let passed = sample.since.map_or(u32::MAX, |since| now.wrapping_sub(since));
         if u64::from(sample.packets) < enough || passed < self.min_rtt || self.min_rtt == 0 {
@@ -171,7 +172,7 @@ impl HTcp {
         }
         let found = sample.packets.wrapping_mul(HZ) / passed;
         if now.wrapping_sub(self.history.last_cong) / self.min_rtt <= 3 {
-            // Just after a loss.
+            // Right after a loss.
             sample.smoothed = found;
             sample.max = found;
         } else {
@@ -182,7 +183,7 @@ impl HTcp {
         sample.since = Some(now);
     }
 
-    /// What the next loss leaves (`htcp_beta_update`).
+    /// Computes the share that the next loss leaves (`htcp_beta_update`).
     fn update_beta(&mut self) {
         if self.config.use_bandwidth_switch {
             let (new, old) = (self.throughput.max, self.history.old_max);
@@ -204,7 +205,7 @@ impl HTcp {
         }
     }
 
-    /// How much a round trip adds (`htcp_alpha_update`).
+    /// Computes the growth per round trip (`htcp_alpha_update`).
     fn update_alpha(&mut self, now: u32) {
         let mut factor: u32 = 1;
         let passed = now.wrapping_sub(self.history.last_cong);
@@ -224,7 +225,7 @@ impl HTcp {
         }
     }
 
-    /// A loss: what to keep, how to grow from now on (`htcp_param_update`).
+    /// Updates the parameters at a loss (`htcp_param_update`).
     fn update(&mut self, now: u32) {
         let (min, max) = (self.min_rtt, self.history.max_rtt);
         self.update_beta();
@@ -234,13 +235,13 @@ impl HTcp {
         }
     }
 
-    /// The time since the last loss begins (`htcp_reset`).
+    /// Restarts the time since the last loss (`htcp_reset`).
     fn reset(&mut self, now: u32) {
         self.before = Some(self.history);
         self.history.last_cong = now;
     }
 
-    /// Follows the sender from phase to phase (`htcp_state`).
+    /// Follows the sender's phases (`htcp_state`).
     fn look(&mut self, flow: &FlowState) {
         let from = std::mem::replace(&mut self.phase, flow.phase);
         if from == flow.phase {
@@ -299,7 +300,7 @@ impl CongestionControl for HTcp {
             return;
         }
         if self.window.in_slow_start() {
-            // What slow start leaves over is lost.
+            // Growth left over from slow start is dropped.
             self.window.slow_start(ack.credit);
         } else {
             self.grow(clock(flow.now));
@@ -350,21 +351,21 @@ impl CongestionControl for HTcp {
         self.window.control()
     }
 
-    /// Throughputs are in segments a second; what is not known is 0.
+    /// Throughputs are in segments a second; unknown values are 0.
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         // Segments by which the window grows per round trip.
         record("alpha", f64::from(self.alpha) / f64::from(ONE));
         // Share of the window that a loss leaves.
         record("beta", f64::from(self.beta) / f64::from(ONE));
-        // Least RTT of the flow, in milliseconds; 0 until there is one.
+        // Minimum RTT of the flow, in milliseconds; 0 until there is one.
         record("min_rtt_ms", self.min_rtt.into());
-        // Greatest RTT, which fades at each loss, in milliseconds; 0 until there is one.
+        // Maximum RTT, which decays at each loss, in milliseconds; 0 until there is one.
         record("max_rtt_ms", self.history.max_rtt.into());
         // Throughput, smoothed, in segments per second.
         record("throughput", self.throughput.smoothed.into());
-        // Greatest smoothed throughput since the last loss, in segments per second.
+        // Maximum smoothed throughput since the last loss, in segments per second.
         record("max_throughput", self.throughput.max.into());
-        // Greatest smoothed throughput before the last loss, in segments per second.
+        // Maximum smoothed throughput before the last loss, in segments per second.
         record("old_max_throughput", self.history.old_max.into());
         // When the last loss episode ended, in seconds after the start of the experiment.
         record("last_congestion_s", f64::from(self.history.last_cong) / f64::from(HZ));

@@ -1,24 +1,24 @@
 //! Hybla: a flow with a long round trip grows as fast as Reno would with a short one.
 //!
-//! Reno grows by a segment a round trip, so a flow over a satellite gets a small part of what one
-//! over a cable gets, even alone. Hybla counts in round trips of a reference flow: with `rtt0` the
-//! RTT of that and rho = RTT / `rtt0`, one at least, an ACK adds
+//! Reno grows by a segment a round trip, so a flow over a satellite gets a small part of the rate
+//! of one over a cable, even alone. Hybla counts in round trips of a reference flow: with `rtt0`
+//! the RTT of that flow and rho = RTT / `rtt0`, at least one, an ACK adds
 //!
 //! - 2^rho - 1 segments in slow start, which doubles the window every `rtt0`;
 //! - rho^2 / W in congestion avoidance: rho times as fast, in a window rho times as large.
 //!
-//! RTT is the least smoothed one there was, and rho is rounded down to eighths. A connection begins
-//! with a window of rho. Growth goes by ACKs, not by what they acknowledge. While something is out of
-//! order, or after a timeout, it grows as Reno does; a loss halves the window as with Reno.
+//! RTT is the minimum of the smoothed RTT, and rho is rounded down to eighths. A connection begins
+//! with a window of rho. Growth counts ACKs, not the segments they cover. While data is out of
+//! order, and after a timeout, Hybla grows as Reno; a loss halves the window as with Reno.
 //!
-//! It makes up for the round trip, not for losses of the radio. With RTTs of many `rtt0` slow start
-//! adds so much per ACK (15 segments at 100 ms) that it ends in many losses at once, and without SACK
-//! in timeouts. With RTTs below `rtt0` it is Reno. The window is 65,535 segments at the most.
+//! Hybla compensates for the round trip, not for radio losses. With RTTs of many `rtt0` slow start
+//! adds so much per ACK (15 segments at 100 ms) that it ends in many losses at once, and without
+//! SACK in timeouts. With RTTs below `rtt0` Hybla is Reno. The window is at most 65,535 segments.
 //!
-//! - Caini, Firrincieli: TCP Hybla: a TCP enhancement for heterogeneous networks, International Journal
-//!   of Satellite Communications and Networking 22(5), 2004.
-//! - Linux, `tcp_hybla.c`: this is what it computes, to the integer. The paper's own means against
-//!   losses in slow start (pacing, an estimate of the bandwidth) are not part of it.
+//! - Caini, Firrincieli: TCP Hybla: a TCP enhancement for heterogeneous networks, International
+//!   Journal of Satellite Communications and Networking 22(5), 2004.
+//! - Linux, `tcp_hybla.c`: implemented here to the integer. The paper's measures against losses in
+//!   slow start (pacing, a bandwidth estimate) are not part of it.
 
 use crate::kernel::micros;
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Hybla in the table.
+/// Hybla in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "hybla",
     kind: Kind::Loss,
@@ -50,7 +50,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Round trip of the reference flow, in milliseconds.
+    /// The round trip of the reference flow, in milliseconds.
     #[serde(deserialize_with = "whole_above_zero")]
     pub rtt0: u64,
 }
@@ -61,11 +61,11 @@ impl Default for Config {
     }
 }
 
-/// A segment of growth, in the parts that are counted.
+/// The parts of a segment in which growth is counted.
 const SEGMENT: u64 = 128;
-/// 2^(n/8) segments, in those parts, rounded down.
+/// 2^(n/8) segments, in these parts, rounded down.
 const POWERS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
-/// The kernel's windows go no further (`snd_cwnd_clamp`).
+/// The maximum window in the kernel (`snd_cwnd_clamp`).
 const MOST: u64 = 65_535;
 
 /// The Hybla controller of one flow.
@@ -74,7 +74,7 @@ pub struct Hybla {
     /// Microseconds.
     rtt0: u64,
     window: Window,
-    /// The least smoothed RTT, in microseconds; `u64::MAX` until there is one.
+    /// The minimum smoothed RTT, in microseconds; `u64::MAX` until there is one.
     least: u64,
     /// In eighths.
     rho: u64,
@@ -94,7 +94,7 @@ impl Hybla {
         }
     }
 
-    /// Takes the smoothed RTT (`hybla_recalc_param`).
+    /// Adds the smoothed RTT (`hybla_recalc_param`).
     fn take_rtt(&mut self, flow: &FlowState) {
         let srtt = micros(flow.srtt);
         if srtt < self.least {
@@ -132,7 +132,7 @@ impl Hybla {
             self.window.set_credit(0.0);
         }
         if parts == 0 && self.window.credit() >= grown as f64 {
-            // Too large a window for whole parts: a segment a round trip.
+            // The window is too large for whole parts: a segment a round trip.
             grown = grown.saturating_add(1);
             self.window.set_credit(0.0);
         }
@@ -178,7 +178,7 @@ impl CongestionControl for Hybla {
         let least = if self.least == u64::MAX { 0 } else { self.least };
         // `rho`: smoothed RTT as a multiple of the reference RTT, at least 1.
         record("rho", self.rho as f64 / 8.0);
-        // Least smoothed RTT, in milliseconds; 0 until there is one.
+        // Minimum smoothed RTT, in milliseconds; 0 until there is one.
         record("least_srtt_ms", least as f64 / 1e3);
         // Growth of less than a segment, as a share of one.
         record("parts", self.parts as f64 / SEGMENT as f64);
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_every_reference_round_trip() {
-        // 100 ms: rho = 4, and every ACK adds 2^4 - 1 = 15 segments to its own.
+        // 100 ms: rho = 4, and every ACK adds 2^4 - 1 = 15 segments besides its own.
         let mut cc = hybla();
         cc.on_begin(&rtt(100));
         cc.on_ack(&rtt(100), &ack());

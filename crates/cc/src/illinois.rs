@@ -1,22 +1,24 @@
-//! Illinois: loss says when the window shrinks, delay by how much, and how fast it grows again.
+//! Illinois: losses decide when the window shrinks; delay decides by how much, and how fast the
+//! window grows again.
 //!
-//! The window W grows by alpha a round trip and shrinks by the part beta at a loss, as Reno's does with
-//! 1 and 1/2. Here both follow the mean queueing delay `da` of the last round trip, compared with the
-//! greatest ever seen, `dm`:
+//! The window W grows by alpha a round trip and shrinks by the share beta at a loss, as in Reno
+//! with 1 and 1/2. In Illinois both depend on the mean queueing delay `da` of the last round trip,
+//! compared with the maximum ever seen, `dm`:
 //!
-//! - alpha is `alpha_max` (10) while `da` is below 1 % of `dm`, and falls from there like 1/`da`, down
-//!   to `alpha_min` (0.3) at `dm`. Once the delay has been above, it takes `theta` round trips below
-//!   before alpha is `alpha_max` again.
-//! - beta is `beta_min` (1/8) up to a tenth of `dm`, `beta_max` (1/2) from eight tenths on, and on the
-//!   straight line between.
+//! - alpha is `alpha_max` (10) while `da` is below 1 % of `dm`, and falls from there like 1/`da`,
+//!   down to `alpha_min` (0.3) at `dm`. Once the delay has been above 1 %, alpha returns to
+//!   `alpha_max` only after `theta` round trips below.
+//! - beta is `beta_min` (1/8) up to a tenth of `dm`, `beta_max` (1/2) from eight tenths on, and
+//!   linear between.
 //!
-//! So the window is concave: it climbs fast far from congestion and lingers near it, and a loss without
-//! a queue costs little. It fills fast long paths better than Reno and shares with it well. Below
-//! `win_thresh` segments, and after a timeout, alpha is 1 and beta 1/2: Reno. What it takes for the
-//! greatest delay is never forgotten, so one outlier misleads it for good.
+//! The window is therefore concave over time: it rises fast far from congestion and slowly near it,
+//! and a loss without a queue costs little. Illinois fills fast long paths better than Reno and
+//! shares well with it. Below `win_thresh` segments, and after a timeout, alpha is 1 and beta 1/2:
+//! Reno. The maximum delay is never reset, so one outlier misleads it permanently.
 //!
-//! The same in both flavours: the kernel's arithmetic, alpha in 1/128 and beta in 1/64. `win_thresh`
-//! and `theta` are parameters of the kernel's module too, but it takes them only when it is loaded.
+//! Both flavours use the kernel's arithmetic, alpha in 1/128 and beta in 1/64. `win_thresh` and
+//! `theta` are parameters of the kernel's module too, but can only be set when the module is
+//! loaded.
 //!
 //! - Liu, Başar, Srikant: TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for
 //!   High-Speed Networks, VALUETOOLS 2006; Performance Evaluation 65, 2008.
@@ -30,7 +32,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
-/// Illinois in the table.
+/// Illinois in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "illinois",
     kind: Kind::LossAndDelay,
@@ -44,20 +46,20 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build: |init, params| Ok(Box::new(Illinois::new(init, &params.parse()?))),
 };
 
-/// What 1 is, of alpha and of beta.
+/// The units of alpha and of beta.
 const ALPHA_ONE: u64 = 128;
 const BETA_ONE: u64 = 64;
-/// No RTT yet, in microseconds.
+/// No RTT sample yet, in microseconds.
 const UNKNOWN: u64 = 0x7fff_ffff;
 
 /// Parameters of Illinois. The defaults are those of the paper and of Linux.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Segments that the window grows by in a round trip without a queue.
+    /// Growth of the window in segments per round trip without a queue.
     #[serde(deserialize_with = "above_zero")]
     pub alpha_max: f64,
-    /// Segments that it grows by with the longest queue.
+    /// Growth of the window in segments per round trip with the longest queue.
     #[serde(deserialize_with = "above_zero")]
     pub alpha_min: f64,
     /// Share that a loss takes with the longest queue.
@@ -66,7 +68,7 @@ pub struct Config {
     /// Share that a loss takes without a queue.
     #[serde(deserialize_with = "share")]
     pub beta_min: f64,
-    /// Smaller windows, in segments, are Reno's.
+    /// Windows below this, in segments, behave as in Reno.
     #[serde(deserialize_with = "whole")]
     pub win_thresh: u64,
     /// Round trips without a queue before the window grows by `alpha_max` again.
@@ -87,7 +89,7 @@ impl Default for Config {
     }
 }
 
-/// From least to greatest, in the kernel's fixed point.
+/// A minimum and maximum, in the kernel's fixed point.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     min: u64,
@@ -116,16 +118,16 @@ pub struct Illinois {
     /// RTTs of the connection, in microseconds.
     least: u64,
     greatest: u64,
-    /// RTTs of the round trip: their sum, and their number in the kernel's 16 bits.
+    /// The sum of the round trip's RTTs, and their number in the kernel's 16 bits.
     sum: u64,
     count: u16,
-    /// What had been sent when the round trip began.
+    /// The sequence number of the next new data when the round trip began.
     begin: u64,
     /// Segments of this ACK.
     acked: u64,
-    /// The delay has been above the least part.
+    /// Whether the delay has been above the lowest range.
     was_above: bool,
-    /// Round trips below it since.
+    /// Round trips below that range since.
     rounds_below: u64,
     /// `da` and `dm` of the last round trip.
     delays: (u64, u64),
@@ -156,7 +158,7 @@ impl Illinois {
     }
 
     fn take(&mut self, rtt: Duration) {
-        // More would not fit into the kernel's arithmetic.
+        // Larger values would overflow the kernel's arithmetic.
         let rtt = micros(rtt).min(u64::from(u32::MAX) / self.alphas.max);
         self.least = self.least.min(rtt);
         self.greatest = self.greatest.max(rtt);
@@ -169,7 +171,7 @@ impl Illinois {
         (self.sum, self.count) = (0, 0);
     }
 
-    /// What a timeout leaves (`tcp_illinois_state`).
+    /// Resets both after a timeout (`tcp_illinois_state`).
     fn forget(&mut self, flow: &FlowState) {
         self.be_reno();
         self.rounds_below = 0;
@@ -181,7 +183,7 @@ impl Illinois {
         (self.alpha, self.beta) = (ALPHA_ONE, BETA_ONE / 2);
     }
 
-    /// Chooses both for the next round trip (`update_params`).
+    /// Computes both for the next round trip (`update_params`).
     fn decide(&mut self) {
         if self.window.cwnd() < self.win_thresh {
             self.be_reno();
@@ -198,7 +200,7 @@ impl Illinois {
         let low = most / 100;
         if mean > low {
             self.was_above = true;
-            // k1 / (k2 + da), with both sides multiplied so that whole numbers do.
+            // k1 / (k2 + da), with both sides multiplied to stay in whole numbers.
             let Range { min, max } = self.alphas;
             let (mean, most) = (mean - low, most - low);
             return most.saturating_mul(max) / (most + mean.saturating_mul(max - min) / min).max(1);
@@ -300,9 +302,9 @@ impl CongestionControl for Illinois {
         record("beta", self.beta as f64 / BETA_ONE as f64);
         // `da`: mean queueing delay of the last round trip, in milliseconds.
         record("average_delay_ms", self.delays.0 as f64 / 1e3);
-        // `dm`: greatest queueing delay seen, in milliseconds.
+        // `dm`: maximum queueing delay seen, in milliseconds.
         record("max_delay_ms", self.delays.1 as f64 / 1e3);
-        // Least RTT of the flow, in milliseconds; 0 until there is one.
+        // Minimum RTT of the flow, in milliseconds; 0 until there is one.
         record("base_rtt_ms", if self.least < UNKNOWN { self.least as f64 / 1e3 } else { 0.0 });
     }
 }
@@ -318,8 +320,8 @@ mod tests {
 
     #[test]
     fn alpha_falls_like_one_over_the_delay() {
-        // The paper's k1 / (k2 + da), and of the greatest delay 1 % is none. Alpha's least is
-        // 38 / 128 in the kernel.
+        // The paper's k1 / (k2 + da), where delays up to 1 % of the maximum count as zero. The
+        // minimum of alpha is 38 / 128 in the kernel.
         let (dm, d1, min, max) = (100_000.0, 1000.0, 38.0 / 128.0, 10.0);
         let k1 = (dm - d1) * min * max / (max - min);
         let k2 = (dm - d1) * min / (max - min) - d1;
@@ -351,8 +353,8 @@ mod tests {
 
     #[test]
     fn without_a_queue_it_grows_by_ten_and_a_loss_takes_an_eighth() {
-        // 160 - 20 = 140. 14 ACKs buy the 141st; from there on, 15 each: 14 + 8 * 15 = 134 of the 140
-        // buy nine.
+        // 160 - 20 = 140. 14 ACKs buy the 141st segment, and 15 each from there on: 14 + 8 * 15 =
+        // 134 of the 140 ACKs buy nine.
         assert_eq!(windows(&mut illinois(), 7, &[160]), [10, 20, 40, 80, 160, 140, 149]);
     }
 

@@ -7,7 +7,7 @@ pub(crate) fn jiffies(time: Time) -> u64 {
     time.since(Time::ZERO).as_millis()
 }
 
-/// Whole microseconds, in which the kernel measures RTTs.
+/// Whole microseconds, the kernel's unit of RTTs.
 pub(crate) fn micros(time: Duration) -> u64 {
     time.as_picos() / 1_000_000
 }

@@ -1,28 +1,30 @@
-//! LEDBAT: fill what others leave, and give way as soon as anyone else needs the link.
+//! LEDBAT: use the capacity that other flows leave, and yield as soon as they need the link.
 //!
-//! For transfers that are in no hurry: backups, updates, torrents. LEDBAT measures how long
-//! its segments wait in queues and holds that at a target of 100 ms. NewReno or CUBIC in the same queue
-//! fill it beyond the target, and LEDBAT retreats to its least window.
+//! LEDBAT is for transfers that are in no hurry: backups, updates, torrents. It measures the
+//! queueing delay of its segments and holds that at a target of 100 ms. NewReno or CUBIC in the
+//! same queue fill it beyond the target, and LEDBAT retreats to its minimum window.
 //!
 //! With each ACK (RFC 6817 §2.4.2):
 //!
-//! - The one-way delay is the receiver's timestamp less the one that it echoes (RFC 7323), so a queue on
-//!   the way back does not count. It is known up to a constant and in whole milliseconds.
-//! - The base delay is the least of `base_history` minutes, the current delay the least of the last
-//!   `current_filter` samples. What one exceeds the other by is the queueing delay.
+//! - The one-way delay is the receiver's timestamp less the echoed one (RFC 7323), so a queue on
+//!   the return path does not count. The delay is known up to a constant and in whole milliseconds.
+//! - The base delay is the minimum of `base_history` minutes, and the current delay the minimum of
+//!   the last `current_filter` samples. Their difference is the queueing delay.
 //! - `off_target = (target - queueing delay) / target`
-//! - `cwnd += gain off_target acked / cwnd`: at most as fast as NewReno, and down as fast as the queue
-//!   is over the target.
-//! - `cwnd` does not grow beyond what was in flight and `allowed_increase`, and is at least two segments.
+//! - `cwnd += gain off_target acked / cwnd`: growth at most as fast as NewReno's, and reduction in
+//!   proportion to the excess over the target.
+//! - `cwnd` does not grow beyond the data in flight plus `allowed_increase`, and is at least two
+//!   segments.
 //!
-//! A loss halves the window. There is no slow start: the stack's first window grows by a segment a
-//! round trip. Without timestamps LEDBAT goes by RTTs instead, and yields to queues in both directions.
+//! A loss halves the window. There is no slow start: the stack's initial window grows by a segment
+//! a round trip. Without timestamps LEDBAT uses RTTs instead, and yields to queues in both
+//! directions.
 //!
-//! The one that comes last measures the others' queue as its base delay, and takes more than its share
-//! until the others' base delays are forgotten or the queue runs empty.
+//! A late-coming LEDBAT flow measures the queue of earlier ones as part of its base delay, and
+//! takes more than its share until the earlier flows' base delays expire or the queue runs empty.
 //!
 //! - RFC 6817: everything here; a bare § is one of its sections.
-//! - Rossi, Testa, Valenti, Muscariello, ICCCN 2010: who comes last.
+//! - Rossi, Testa, Valenti, Muscariello, ICCCN 2010: the late-comer advantage.
 
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
@@ -35,7 +37,7 @@ use tcplab_units::Duration;
 
 mod delays;
 
-/// LEDBAT in the table.
+/// LEDBAT in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "ledbat",
     kind: Kind::Delay,
@@ -56,19 +58,20 @@ const MIN_CWND: u64 = 2;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// `TARGET`: milliseconds that segments may wait in queues. RFC 6817 §2.5 allows 100 at most.
+    /// `TARGET`: the target queueing delay in milliseconds. RFC 6817 §2.5 allows 100 at most.
     #[serde(deserialize_with = "above_zero")]
     pub target_ms: f64,
-    /// `GAIN`: segments by which the window grows in a round trip without a queue. RFC 6817 §2.5 allows
-    /// one at most.
+    /// `GAIN`: growth of the window in segments per round trip without a queue. RFC 6817 §2.5
+    /// allows one at most.
     #[serde(deserialize_with = "above_zero")]
     pub gain: f64,
-    /// `BASE_HISTORY`: minutes after which a least delay is forgotten (RFC 6817 §2.5).
+    /// `BASE_HISTORY`: minutes after which a minimum delay expires (RFC 6817 §2.5).
     pub base_history: NonZeroU64,
-    /// `CURRENT_FILTER`: samples of which the least is the current delay; at least four a round trip
-    /// (RFC 6817 §2.5).
+    /// `CURRENT_FILTER`: the number of samples whose minimum is the current delay; at least four a
+    /// round trip (RFC 6817 §2.5).
     pub current_filter: NonZeroU64,
-    /// `ALLOWED_INCREASE`: segments by which the window may exceed what was in flight (RFC 6817 §2.5).
+    /// `ALLOWED_INCREASE`: segments by which the window may exceed the data in flight (RFC 6817
+    /// §2.5).
     pub allowed_increase: NonZeroU64,
 }
 
@@ -91,7 +94,7 @@ pub struct Ledbat {
     config: Config,
     window: Window,
     delays: Delays,
-    /// The delays are of one way; as long as no timestamps come, they are RTTs.
+    /// Whether delays are one-way; without timestamps, they are RTTs.
     is_one_way: bool,
 }
 
@@ -102,7 +105,7 @@ impl Ledbat {
         Self { config, window: Window::new(init), delays, is_one_way: false }
     }
 
-    /// Takes the delay that an ACK tells of.
+    /// Adds the delay measured by an ACK.
     fn measure(&mut self, flow: &FlowState, ack: &Ack) {
         if ack.one_way_delay.is_some() && !self.is_one_way {
             self.is_one_way = true;
@@ -132,14 +135,15 @@ impl CongestionControl for Ledbat {
         let cwnd = self.window.cwnd();
         let change = self.config.gain * off_target * ack.acked as f64 / cwnd as f64;
         self.window.drift(change.clamp(-(cwnd as f64), ack.acked as f64), MIN_CWND);
-        // §2.4.2: a window that is not used does not grow. The RFC takes it back, too; but what leaves in
-        // bursts leaves some of the window unused for a while, and would lose that again and again.
+        // §2.4.2: an unused window does not grow. The RFC also reduces the window to the limit, but
+        // a sender of bursts leaves part of its window unused for a while, and would lose that
+        // again and again.
         let allowed = ack.in_flight_before.saturating_add(self.config.allowed_increase.get());
         self.window.cap(allowed.max(cwnd));
     }
 
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
-        // §2.4.2: a half, and after a timeout one segment.
+        // §2.4.2: half of the window, and one segment after a timeout.
         self.window.shrink(flow, event, 0.5);
         if event.cause == Cause::Timeout && !event.again {
             self.delays.forget_current();
@@ -158,7 +162,7 @@ impl CongestionControl for Ledbat {
         let base = self.delays.base().unwrap_or(Duration::ZERO);
         // Estimated queueing delay, in milliseconds.
         record("queueing_delay_ms", self.queueing_delay().as_millis_f64());
-        // Base delay: least delay of the history, in milliseconds; up to a constant where delays
+        // Base delay: minimum delay of the history, in milliseconds; up to a constant where delays
         // are one-way.
         record("base_delay_ms", base.as_millis_f64());
         // `off_target`: 1 where the queue is empty, 0 at the target delay, negative above it.

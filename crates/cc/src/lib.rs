@@ -1,16 +1,16 @@
 //! Congestion control: how much a flow may have in flight.
 //!
-//! | file | what it is |
+//! | file | job |
 //! |---|---|
-//! | `seam` | what a sender tells a controller, and what it answers |
-//! | `table` | what is said of an algorithm: its kind, presets, parameters, its page |
-//! | `window` | the arithmetic that ack-clocked algorithms share |
-//! | `slow_start` | how a flow begins, for any algorithm to hold |
+//! | `seam` | the interface between sender and controller |
+//! | `table` | the description of an algorithm: kind, presets, parameters, page |
+//! | `window` | window arithmetic that ack-clocked algorithms share |
+//! | `slow_start` | slow-start variants, for any algorithm to hold |
 //! | `kernel` | the kernel's units |
-//! | `registered` | algorithms from elsewhere, known by name in a process |
-//! | `params` | how an algorithm's parameters are read and refused |
-//! | `windowed`, `random` | the greatest of late; random numbers |
-//! | `delays` | RTTs as the kernel's Vegas and its kin keep them |
+//! | `registered` | algorithms registered by name in a process |
+//! | `params` | reading and checking of an algorithm's parameters |
+//! | `windowed`, `random` | the recent maximum; random numbers |
+//! | `delays` | RTTs as in the kernel's Vegas and related algorithms |
 //! | `newreno`, `cubic`, ... | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
 //!
@@ -64,7 +64,7 @@ pub use seam::{
 pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset, Probe};
 pub use window::Window;
 
-/// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
+/// All algorithms by name. Listings, documentation and the test battery follow it.
 pub const ALGORITHMS: &[Algorithm] = &[
     bbr::ALGORITHM,
     bbr3::ALGORITHM,
@@ -95,7 +95,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
 ///
 /// # Errors
 ///
-/// No algorithm or preset has that name, or it refuses the parameters.
+/// No algorithm or preset has that name, or the algorithm rejects the parameters.
 pub fn build(
     name: &str,
     init: &Init,
@@ -105,8 +105,8 @@ pub fn build(
     origin.build(init, &params)
 }
 
-/// The algorithm called `name`, and its parameters: those of the preset that the name may end in, with
-/// what is given in their place.
+/// The algorithm called `name` and its parameters: those of the preset with which the name may end,
+/// overridden by the given ones.
 ///
 /// # Errors
 ///
@@ -135,7 +135,7 @@ pub fn resolve(name: &str, given: &Params) -> Result<(Origin, Params), BuildErro
     Ok((Origin::Table(algorithm), base.with(given)?))
 }
 
-/// The names of all algorithms, those included that are registered.
+/// The names of all algorithms, including registered ones.
 pub fn names() -> impl Iterator<Item = String> {
     let table = ALGORITHMS.iter().map(|algorithm| algorithm.name.to_owned());
     table.chain(registered_names())

@@ -1,31 +1,36 @@
-//! TCP-LP (low priority): uses what others leave, and makes way as soon as a queue builds up.
+//! TCP-LP (low priority): uses the capacity that other flows leave, and yields as soon as a queue
+//! builds up.
 //!
-//! Background transfers should not slow down the others. LP watches the one-way delay to the receiver,
-//! from the timestamps of its ACKs, so that queues on the way back do not count. When the smoothed
-//! delay is above the least by more than 15 % of the span between least and greatest, congestion is
-//! near, long before a Reno flow would lose a segment:
+//! Background transfers should not slow down other flows. LP tracks the one-way delay to the
+//! receiver by the timestamps of its ACKs, so that queues on the return path do not count. When the
+//! smoothed delay exceeds the minimum by more than 15 % of the range between minimum and maximum,
+//! congestion is near, long before a Reno flow would lose a segment:
 //!
-//! - the first time the window is halved, and an inference phase of three round trips begins, in which it
-//!   does not grow;
-//! - if delay is above the threshold again in that phase, the window falls to one segment.
+//! - the first time the window is halved, and an inference phase of three round trips begins, in
+//!   which the window does not grow;
+//! - if the delay is above the threshold again in that phase, the window falls to one segment.
 //!
-//! Otherwise it grows, and answers losses, as Reno. The delay is smoothed by an eighth.
+//! Otherwise LP grows, and reacts to losses, as Reno. The delay is smoothed with a weight of an
+//! eighth.
 //!
-//! Linux's algorithm, to the integer, and its peculiarities decide how it behaves:
+//! Implemented to the integer as in Linux, whose peculiarities decide how LP behaves:
 //!
-//! - The smoothed delay has 29 bits. Timestamps of Linux hosts begin at random, so in seven of eight
-//!   connections the delay, which is up to a constant, is longer than that: the threshold is never
-//!   reached, and LP is Reno.
-//! - The rate of the receiver's clock is estimated from each ACK and the one before, and divides 1000 in
-//!   whole numbers: if it comes out above 1000, the receiver's time counts nothing.
-//! - In the others delays are whole milliseconds, and so is 15 % of their span: of less than 7 ms it is
-//!   nothing, so the first delays cut the window, whatever they are.
-//! - After each early answer the span begins anew, from the smoothed delay to twice of it, so the delay
-//!   of a queue that stays becomes normal.
+//! - The smoothed delay has 29 bits. Timestamps of Linux hosts begin at random, so in seven of
+//!   eight connections the delay, which is known up to a constant, is longer: the threshold is
+//!   never reached, and LP is Reno.
+//! - The rate of the receiver's clock is estimated from each ACK and the one before, and 1000 is
+//!   divided by it in whole numbers: if the estimate is above 1000, the receiver's time does not
+//!   count.
+//! - In the other connections delays are whole milliseconds, and so is 15 % of their range: of less
+//!   than 7 ms that is zero, so the first delays cut the window, whatever they are.
+//! - After each early reaction the range restarts, from the smoothed delay to twice that, so the
+//!   delay of a standing queue becomes normal.
 //!
-//! Without timestamps there is no delay, and LP is Reno. So it is where `clock_offset_ms` is 2^29 or more.
+//! Without timestamps there is no delay, and LP is Reno. The same applies to a `clock_offset_ms` of
+//! 2^29 or more.
 //!
-//! - Kuzmanovic, Knightly: TCP-LP: a distributed algorithm for low priority data transfer, INFOCOM 2003.
+//! - Kuzmanovic, Knightly: TCP-LP: a distributed algorithm for low priority data transfer, INFOCOM
+//!   2003.
 //! - Linux 6.12, `tcp_lp.c`.
 
 use crate::kernel::{jiffies, micros};
@@ -39,7 +44,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 mod tests;
 
-/// TCP-LP in the table.
+/// TCP-LP in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "lp",
     kind: Kind::LossAndDelay,
@@ -57,13 +62,13 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// What the receiver's clock of timestamps shows when ours shows zero, in milliseconds; any
-    /// number, from the run's seed, where none is given, as Linux hosts have it.
+    /// The receiver's timestamp at time zero of the sender's clock, in milliseconds. By default a
+    /// random number from the run's seed, as on Linux hosts.
     pub clock_offset_ms: Option<u32>,
-    /// How far above the least delay congestion begins, in percent of the span of delays (the paper's
-    /// delta, 0.15).
+    /// The threshold above the minimum delay, in percent of the range of delays (the paper's delta,
+    /// 0.15).
     pub threshold_percent: u8,
-    /// How many round trips an inference phase lasts (the paper's itt, 3).
+    /// The length of an inference phase in round trips (the paper's itt, 3).
     pub inference_rtts: u8,
 }
 
@@ -73,7 +78,7 @@ impl Default for Config {
     }
 }
 
-/// Milliseconds in a second: the rate of our clock of timestamps, and the unit of delays.
+/// The rate of the sender's timestamp clock, and the unit of delays, in hertz.
 const CLOCK_HZ: u32 = 1000;
 
 /// The TCP-LP controller of one flow.
@@ -83,29 +88,29 @@ pub struct LowPriority {
     flavour: Flavour,
     window: Window,
     delays: Delays,
-    /// When the window was last cut early, in milliseconds of our clock; 0 for never.
+    /// When the window was last cut early, in milliseconds of the sender's clock; 0 for never.
     last_drop: u32,
-    /// How long an inference phase lasts, in milliseconds.
+    /// The length of an inference phase, in milliseconds.
     inference: u32,
     is_inferring: bool,
 }
 
-/// Clocks of timestamps show so much more than ours at the beginning: hosts have been up for two seconds, and
-/// where the receiver's clock seems fast, only our own counts.
+/// The offset of timestamp clocks at the beginning: hosts have been up for two seconds. Where the
+/// receiver's clock seems fast, only the sender's counts.
 const BOOTED: u32 = 1999;
 
-/// How fast the receiver's clock of timestamps runs. All in 32 bits, as timestamps have.
+/// The rate of the receiver's timestamp clock, in 32 bits like timestamps.
 #[derive(Clone, Copy, Debug, Default)]
 struct RemoteClock {
-    /// Ticks a second; 0 for not known.
+    /// Ticks a second; 0 for unknown.
     hz: u32,
-    /// The timestamps of the ACK before; 0 for none.
+    /// The timestamps of the previous ACK; 0 for none.
     sent: u32,
     echoed: u32,
 }
 
 impl RemoteClock {
-    /// Takes an ACK's timestamps (`tcp_lp_remote_hz_estimator`).
+    /// Adds an ACK's timestamps (`tcp_lp_remote_hz_estimator`).
     fn take(&mut self, sent: u32, echoed: u32) {
         let known = self.sent != 0 && self.echoed != 0;
         let mut scaled = i64::from(self.hz.wrapping_shl(6));
@@ -118,24 +123,24 @@ impl RemoteClock {
         (self.sent, self.echoed) = (sent, echoed);
     }
 
-    /// The delay that these timestamps speak of, up to a constant (`tcp_lp_owd_calculator`).
+    /// The delay measured by these timestamps, up to a constant (`tcp_lp_owd_calculator`).
     fn delay(&self, sent: u32, echoed: u32) -> Option<u32> {
         let ticks = CLOCK_HZ.checked_div(self.hz)?;
         Some(sent.wrapping_mul(ticks).wrapping_sub(echoed)).filter(|&delay| delay > 0)
     }
 }
 
-/// One-way delays in milliseconds, as the kernel has them.
+/// One-way delays in milliseconds, as in the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Delays {
-    /// What the receiver's clock shows more than it does here.
+    /// The offset of the receiver's clock.
     offset: u32,
     remote: RemoteClock,
-    /// Smoothed, in eighths.
+    /// The smoothed delay, in eighths.
     smoothed: u32,
     min: u32,
     max: u32,
-    /// The greatest of all: `max` stays one below.
+    /// The overall maximum; `max` is the second-largest.
     reserved_max: u32,
 }
 
@@ -145,7 +150,7 @@ impl Delays {
         Self { offset, remote, smoothed: 0, min: u32::MAX, max: 0, reserved_max: 0 }
     }
 
-    /// Takes the timestamps of an ACK (`tcp_lp_rtt_sample`).
+    /// Adds the timestamps of an ACK (`tcp_lp_rtt_sample`).
     fn take(&mut self, Timestamps { sent, echoed }: Timestamps) {
         // Timestamps have 32 bits.
         let [sent, echoed] = [sent, echoed].map(|shown| (shown as u32).wrapping_add(BOOTED));
@@ -172,7 +177,7 @@ impl Delays {
         self.smoothed >> 3 < self.min.wrapping_add(part)
     }
 
-    /// The span begins anew around the delay as it is.
+    /// Restarts the range around the current delay.
     fn start_over(&mut self) {
         self.min = self.smoothed >> 3;
         self.max = self.smoothed >> 2;
@@ -196,9 +201,9 @@ impl LowPriority {
         }
     }
 
-    /// Looks for early congestion (`tcp_lp_pkts_acked`).
+    /// Checks for early congestion (`tcp_lp_pkts_acked`).
     fn look(&mut self, flow: &FlowState, ack: &Ack, timestamps: Timestamps) {
-        // What our own clock of timestamps shows: one at the beginning, and never zero.
+        // The sender's timestamp clock: one at the beginning, and never zero.
         let now = jiffies(flow.now) as u32 + 1;
         if ack.rtt.is_some_and(|rtt| micros(rtt) > 0) {
             self.delays.take(timestamps);
@@ -213,7 +218,7 @@ impl LowPriority {
             return;
         }
         self.delays.start_over();
-        // In an episode the window is led to `ssthresh` whatever is set here.
+        // During recovery the sender moves the window to `ssthresh`, whatever is set here.
         if !flow.is_recovering() {
             self.window.set(if self.is_inferring { 1 } else { self.window.cwnd() >> 1 });
         }
@@ -248,7 +253,7 @@ impl CongestionControl for LowPriority {
     }
 
     fn floor(&self) -> Option<u64> {
-        // `tcp_reno_min_cwnd`, as of the module until Linux 3.1.
+        // `tcp_reno_min_cwnd`, as in the module until Linux 3.1.
         let ssthresh = self.window.control().ssthresh?;
         (self.flavour == Flavour::Linux).then_some(ssthresh / 2)
     }
@@ -264,9 +269,9 @@ impl CongestionControl for LowPriority {
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         // One-way delay, smoothed, in milliseconds; up to a constant, as clocks differ.
         record("one_way_delay_ms", f64::from(self.delays.smoothed) / 8.0);
-        // Least one-way delay, in milliseconds, up to the same constant.
+        // Minimum one-way delay, in milliseconds, up to the same constant.
         record("least_delay_ms", f64::from(self.delays.min));
-        // Greatest one-way delay but one, in milliseconds, up to the same constant.
+        // Second-largest one-way delay, in milliseconds, up to the same constant.
         record("greatest_delay_ms", f64::from(self.delays.max));
         // Length of an inference phase, in milliseconds.
         record("inference_ms", f64::from(self.inference));

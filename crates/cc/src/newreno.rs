@@ -15,7 +15,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 
-/// NewReno in the table.
+/// NewReno in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
     kind: Kind::Loss,
@@ -39,10 +39,10 @@ pub struct Config {
     /// Share kept after an ECN mark, in stacks that follow RFC 8511.
     #[serde(deserialize_with = "share")]
     pub beta_ecn: f64,
-    /// How it begins: "standard", "hystart" (of 2008, as in Linux's CUBIC), "hystart++" (RFC 9406) or
-    /// "limited" (RFC 3742).
+    /// The slow-start variant: "standard", "hystart" (of 2008, as in Linux's CUBIC), "hystart++"
+    /// (RFC 9406) or "limited" (RFC 3742).
     pub slow_start: slow_start::Kind,
-    /// Up to this window limited slow start doubles; the value of RFC 3742 §2.
+    /// The window up to which limited slow start doubles (RFC 3742 §2).
     pub max_ssthresh: NonZeroU64,
 }
 
@@ -85,7 +85,7 @@ impl CongestionControl for NewReno {
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
         let kept = match (event.cause, self.flavour) {
             (Cause::Ecn, Flavour::Rfc) => self.config.beta_ecn,
-            // The kernel knows nothing of RFC 8511.
+            // The kernel does not implement RFC 8511.
             _ => self.config.beta,
         };
         self.slow_start.on_congestion(flow, event);
@@ -93,7 +93,7 @@ impl CongestionControl for NewReno {
     }
 
     fn floor(&self) -> Option<u64> {
-        // `tcp_reno_min_cwnd`: where recovery takes more than a round trip, halving goes on.
+        // `tcp_reno_min_cwnd`: a recovery longer than a round trip continues to halve the window.
         let ssthresh = self.window.control().ssthresh?;
         (self.flavour == Flavour::Linux).then_some(ssthresh / 2)
     }
@@ -166,8 +166,9 @@ mod tests {
     fn slow_start_is_a_parameter() {
         let params = Params(json!({ "slow_start": "limited", "max_ssthresh": 20 }));
         let mut cc = NewReno::new(&INIT, params.parse().unwrap());
-        // RFC 3742 §2: doubling up to 20; then K = int(cwnd / 10): 21 to 29 grow by one for two ACKs, and
-        // from 30 on for three: one more ACK to 21, then 16 to 29, 2 to 30, and the last one is saved.
+        // RFC 3742 §2: doubling up to 20; then K = int(cwnd / 10): 21 to 29 grow by one for two
+        // ACKs, and from 30 on for three: one more ACK to 21, then 16 to 29, 2 to 30, and the last
+        // one is kept as credit.
         assert_eq!(windows(&mut cc, 3, &[]), [10, 20, 30]);
         let params = Params(json!({ "slow_start": "fast" }));
         assert!(params.parse::<Config>().unwrap_err().to_string().contains("\"hystart++\""));

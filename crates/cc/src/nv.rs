@@ -1,27 +1,31 @@
-//! TCP-NV (new Vegas): a window a little above what the measured rate needs, inside a data centre.
+//! TCP-NV (new Vegas): a window slightly above the one that the measured rate needs, for data
+//! centres.
 //!
-//! Like Vegas it reduces the window before a queue overflows, and it is made for hosts whose cards
-//! deliver segments in batches, so that a single RTT says little. Each ACK gives a rate, what was
-//! delivered over its smoothed RTT; of a round trip the greatest counts. Once per round trip the window
-//! is compared with `W = greatest rate * least RTT / mss + nv_pad`:
+//! Like Vegas, NV reduces the window before a queue overflows. It is designed for hosts whose
+//! network cards deliver segments in batches, so that a single RTT has little meaning. Each ACK
+//! gives a rate, the delivered data over its smoothed RTT, and the maximum of a round trip counts.
+//! Once per round trip the window is compared with `W = maximum rate * minimum RTT / mss + nv_pad`:
 //!
-//! - more than `W`, with enough samples (60, or 30 in the first slow start) and two round trips without a
-//!   decision: slow start is over, the window goes down by 30 % of what it is too large, or to `W` if
-//!   that is near, and stops growing;
-//! - at most `W` less `nv_pad_buffer`, with 20 samples: it may grow again, by a segment per round trip;
-//! - between: nothing.
+//! - more than `W`, with enough samples (60, or 30 in the first slow start) and two round trips
+//!   without a decision: slow start is over, the window is reduced by 30 % of the excess, or to `W`
+//!   if that is near, and stops growing;
+//! - at most `W` less `nv_pad_buffer`, with 20 samples: the window may grow again, by a segment per
+//!   round trip;
+//! - between: no change.
 //!
-//! After a loss it keeps 80 %, and does not grow until the next round says so; each timeout halves the
-//! speed of growth, down to 1/256, and eight good rounds double it. The least RTT is renewed about every
-//! `nv_reset_period`, at random between 3/4 and 5/4 of it, so that flows do not do so together.
+//! A loss keeps 80 %, and the window does not grow until the next round allows it. Each timeout
+//! halves the speed of growth, down to 1/256, and eight good rounds double it. The minimum RTT is
+//! renewed about every `nv_reset_period`, at random between 3/4 and 5/4 of it, so that flows do not
+//! do so together.
 //!
-//! It is meant for networks in which all flows are NV: flows that fill queues push it aside. Few samples,
-//! as with small windows, leave it where it is.
+//! NV is meant for networks in which all flows use it: flows that fill queues push it aside. With
+//! few samples, as with small windows, the window does not change.
 //!
-//! Linux's algorithm, to the integer. The backend `linux` gives it the numbers that are drawn here.
+//! Implemented to the integer as in Linux. The backend `linux` passes the random numbers drawn here
+//! to the kernel.
 //!
-//! - Brakmo: TCP-NV: congestion avoidance for data centers, Linux Plumbers Conference 2010; NV: an update,
-//!   netdev 2016.
+//! - Brakmo: TCP-NV: congestion avoidance for data centers, Linux Plumbers Conference 2010; NV: an
+//!   update, netdev 2016.
 //! - Linux 6.12, `tcp_nv.c`.
 
 use crate::kernel::{jiffies, micros};
@@ -37,7 +41,7 @@ use tcplab_units::Duration;
 #[cfg(test)]
 mod tests;
 
-/// NV in the table.
+/// NV in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "nv",
     kind: Kind::Delay,
@@ -58,10 +62,10 @@ pub struct Config {
     /// Segments that may be queued.
     #[serde(deserialize_with = "count")]
     pub nv_pad: u64,
-    /// How often the least RTT is renewed, in seconds.
+    /// The interval at which the minimum RTT is renewed, in seconds.
     #[serde(deserialize_with = "count")]
     pub nv_reset_period: u64,
-    /// The window is not made smaller than this for delay, in segments.
+    /// The minimum window after reductions due to delay, in segments.
     #[serde(deserialize_with = "count")]
     pub nv_min_cwnd: u64,
 }
@@ -80,26 +84,26 @@ fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     )
 }
 
-/// It does not grow where the window is this close to too large.
+/// The window does not grow when it is this close to too large.
 const PAD_BUFFER: u64 = 2;
-/// Share of the excess that is taken away, in 1/128: 30 %.
+/// The share of the excess that is removed, in 1/128: 30 %.
 const CONGESTION_DECREASE: u64 = 30 * 128 / 100;
 /// Share kept after a loss, in 1/1024: 80 %.
 const LOSS_KEPT: u64 = 819;
-/// Samples that a round trip needs to end slow start, to decrease and to increase.
+/// The samples that a round trip needs to end slow start, to decrease and to increase.
 const SAMPLES_TO_END_SLOW_START: u8 = 30;
 const SAMPLES_TO_DECREASE: u8 = 60;
 const SAMPLES_TO_INCREASE: u8 = 20;
-/// Round trips after which growth stops though samples are few, and before a decrease.
+/// Round trips after which growth stops although samples are few, and before a decrease.
 const ROUNDS_TO_STOP: u8 = 10;
 const ROUNDS_TO_DECREASE: u8 = 2;
-/// Good decisions in a row that make growth faster after timeouts.
+/// Good decisions in a row that speed up growth after timeouts.
 const GOOD_ROUNDS: u64 = 8;
-/// Windows with fewer samples than one a round trip are let grow up to so many segments.
+/// Windows with less than one sample a round trip may grow up to this many segments.
 const LEAST_WINDOW: u64 = 4;
 const LEAST_WINDOW_BOUND: u64 = 81;
 const HZ: u64 = 1000;
-/// A rate of one in these units is a byte per 80,000 microseconds: 100 bit/s.
+/// The unit of rates: a byte per 80,000 microseconds, 100 bit/s.
 const RATE_SCALE: u64 = 80_000;
 
 /// The NV controller of one flow.
@@ -108,15 +112,15 @@ pub struct Nv {
     config: Config,
     window: Window,
     random: Random,
-    /// When the least RTT is renewed, in jiffies.
+    /// When the minimum RTT is renewed, in jiffies.
     renewal: Option<u64>,
-    /// Least RTT, and the one to come, in microseconds.
+    /// The minimum RTT, and the next one, in microseconds.
     min_rtt: u64,
     next_min_rtt: u64,
     /// Growth is this power of two of a segment per round trip; never above 0 here.
     growth: i8,
     may_grow: bool,
-    /// The round is to begin anew once the sender is steady.
+    /// Whether the round restarts once the sender is steady.
     needs_reset: bool,
     least_window: u64,
     round: Round,
@@ -124,10 +128,10 @@ pub struct Nv {
     ideal: u64,
 }
 
-/// What an episode of loss forgets.
+/// The state that a loss episode resets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// Acknowledging more than this ends it.
+    /// The round ends when more than this is acknowledged.
     end: u64,
     una: u64,
     samples: u8,
@@ -149,7 +153,7 @@ impl Nv {
     /// NV at the start of a connection.
     pub fn new(init: &Init, config: Config) -> Self {
         let mut random = Random::new(init.seed);
-        // The ACK of the handshake draws one (`tcpnv_acked`), and what it sets is forgotten (`tcpnv_init`).
+        // The ACK of the handshake draws one (`tcpnv_acked`), whose effect `tcpnv_init` discards.
         random.byte();
         Self {
             config,
@@ -173,7 +177,7 @@ impl Nv {
         }
     }
 
-    /// Takes an RTT and the bytes delivered meanwhile.
+    /// Adds an RTT and the bytes delivered meanwhile.
     fn sample(&mut self, rtt: u64, bytes: u64) {
         let round = &mut self.round;
         if round.rtt > 0 {
@@ -183,14 +187,14 @@ impl Nv {
             self.min_rtt = rtt << 1;
         }
         let rate = bytes.saturating_mul(RATE_SCALE) / round.rtt.max(1);
-        // The kernel keeps 32 bits of it.
+        // The kernel keeps 32 bits.
         round.max_rate = round.max_rate.max(rate & u64::from(u32::MAX));
         round.samples = round.samples.saturating_add(1);
         self.min_rtt = self.min_rtt.min(round.rtt);
         self.next_min_rtt = self.next_min_rtt.min(round.rtt);
     }
 
-    /// Renews the least RTT when it is time.
+    /// Renews the minimum RTT when it is time.
     fn renew(&mut self, now: u64) {
         if now < *self.renewal.get_or_insert(now.saturating_add(2 * HZ)) {
             return;
@@ -201,7 +205,7 @@ impl Nv {
         self.least_window = (self.least_window / 2).max(LEAST_WINDOW);
     }
 
-    /// A round trip is over: the window is judged.
+    /// Ends a round trip and judges the window.
     fn end_round(&mut self, flow: &FlowState, acked_bytes: u64) {
         let round = &mut self.round;
         round.end = flow.nxt;
@@ -211,7 +215,7 @@ impl Nv {
             && acked_bytes >= (least - 1).saturating_mul(mss)
             && least < LEAST_WINDOW_BOUND
         {
-            // A window that arrives all at once is too small to be judged.
+            // A window whose ACK arrives all at once is too small to be judged.
             self.least_window = (least + 2).min(LEAST_WINDOW_BOUND);
             round.end = flow.nxt.saturating_add(self.least_window.saturating_mul(mss));
             round.samples = 0;
@@ -235,7 +239,7 @@ impl Nv {
         }
     }
 
-    /// The window is too large by `excess`. Returns whether there was enough to judge by.
+    /// Reduces a window that is too large by `excess`. Returns whether there were enough samples.
     fn decrease(&mut self, excess: u64) -> bool {
         let round = &mut self.round;
         if round.undecided < ROUNDS_TO_DECREASE {
@@ -261,7 +265,7 @@ impl Nv {
         true
     }
 
-    /// The window may grow. Returns whether there was enough to judge by.
+    /// Lets the window grow. Returns whether there were enough samples.
     fn increase(&mut self) -> bool {
         if self.round.samples < SAMPLES_TO_INCREASE {
             return false;
@@ -356,15 +360,15 @@ impl CongestionControl for Nv {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
-        // Greatest delivery rate since the last decision, in Mbit/s.
+        // Maximum delivery rate since the last decision, in Mbit/s.
         record("rate_mbit_s", self.round.max_rate as f64 / 1e4);
-        // Least RTT, in milliseconds; 4294967.295 until there is one.
+        // Minimum RTT, in milliseconds; 4294967.295 until there is one.
         record("min_rtt_ms", self.min_rtt as f64 / 1e3);
         // Smoothed RTT, in milliseconds; 0 until there is one.
         record("rtt_ms", self.round.rtt as f64 / 1e3);
-        // The last `W`: segments that fill the path at that rate and the least RTT.
+        // The last `W`: segments that fill the path at that rate and the minimum RTT.
         record("ideal_cwnd", self.ideal as f64);
-        // RTT samples in the round trip under way.
+        // RTT samples in the current round trip.
         record("samples", f64::from(self.round.samples));
         // 1 if the window may grow, else 0.
         record("may_grow", f64::from(u8::from(self.may_grow)));

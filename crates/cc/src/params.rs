@@ -1,11 +1,11 @@
-//! The parameters of an algorithm: what was written in the experiment, read into its `Config`.
+//! The parameters of an algorithm: as written in the experiment, read into its `Config`.
 
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Parameters by name, as a JSON object; null for none. What is not given has its default.
+/// Parameters by name, as a JSON object; null for none. Missing parameters have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params(pub Value);
 
@@ -16,9 +16,9 @@ pub enum BuildError {
     /// No algorithm has this name.
     #[error("no congestion control is called `{name}`; there are {}", .known.join(", "))]
     UnknownAlgorithm {
-        /// What was asked for.
+        /// The name as written.
         name: String,
-        /// What there is.
+        /// The existing names.
         known: Vec<String>,
     },
     /// The algorithm has no preset of this name.
@@ -26,23 +26,23 @@ pub enum BuildError {
     UnknownPreset {
         /// The algorithm.
         algorithm: String,
-        /// What was asked for.
+        /// The name as written.
         name: String,
-        /// What there is.
+        /// The existing presets.
         known: Vec<&'static str>,
     },
     /// The parameters are not a table.
     #[error("parameters are written by name, like {{ beta = 0.5 }}, not `{found}`")]
     NotATable {
-        /// What stands in their place.
+        /// The value as written.
         found: String,
     },
     /// The algorithm has no parameter of this name.
     #[error("`{name}` is not a parameter; there are {}", listed(.known))]
     UnknownParameter {
-        /// What was given.
+        /// The name as written.
         name: String,
-        /// What there is.
+        /// The existing parameters.
         known: Vec<String>,
     },
     /// A parameter's value is of the wrong kind or out of range.
@@ -50,7 +50,7 @@ pub enum BuildError {
     WrongValue {
         /// The parameter.
         name: String,
-        /// What was found and what is allowed.
+        /// The value as written, and what is allowed.
         problem: String,
     },
 }
@@ -68,11 +68,11 @@ fn listed(known: &[String]) -> String {
 }
 
 impl Params {
-    /// These, with what is `given` in their place.
+    /// These parameters, overridden by `given`.
     ///
     /// # Errors
     ///
-    /// What is given is not a table.
+    /// `given` is not a table.
     pub fn with(mut self, given: &Self) -> Result<Self, BuildError> {
         match (&mut self.0, &given.0) {
             (_, Value::Null) => {}
@@ -87,14 +87,15 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// A name is unknown or a value is not allowed. The message names it and says what is.
+    /// A name is unknown or a value is not allowed. The message names the parameter and the allowed
+    /// values.
     pub fn parse<T: Default + Serialize + DeserializeOwned>(&self) -> Result<T, BuildError> {
         let given = match &self.0 {
             Value::Null => return Ok(T::default()),
             Value::Object(given) => given,
             other => return Err(BuildError::NotATable { found: other.to_string() }),
         };
-        // Once for each connection, and mostly right.
+        // The common path: parameters are read once for each connection, and mostly valid.
         if let Ok(read) = T::deserialize(&self.0) {
             return Ok(read);
         }
@@ -106,7 +107,7 @@ impl Params {
                     known: keys(&known),
                 });
             }
-            // One by one, because serde does not say which value it refused.
+            // One by one, because serde does not say which value it rejected.
             read::<T>(alone(name, value)).map_err(|error| BuildError::WrongValue {
                 name: name.clone(),
                 problem: format!("{} is not {}", shown(value), allowed::<T>(name, &error)),
@@ -143,8 +144,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// What a parameter may be, from what serde says of a value that it refused: the functions below, the
-/// names of a choice, or the names of Rust's types.
+/// The allowed values of a parameter, from serde's error: the functions below, the names of a
+/// choice, or the names of Rust's types.
 fn allowed<T: DeserializeOwned>(name: &str, error: &serde_json::Error) -> String {
     let said = error.to_string();
     let expected = said.rsplit_once("expected ").map_or(said.as_str(), |(_, expected)| expected);
@@ -155,7 +156,7 @@ fn allowed<T: DeserializeOwned>(name: &str, error: &serde_json::Error) -> String
         "u32" => format!("a whole number from 0 to {MOST}"),
         "u64" | "usize" => "a whole number, zero or more".into(),
         _ if expected.starts_with("a nonzero") => "a whole number above 0".into(),
-        // A choice: a name that it surely does not have brings those that it has.
+        // A choice: an invalid name makes serde list the valid ones.
         "string or map" | "map with a single key" => {
             let names = read::<T>(alone(name, &"?".into())).err();
             names.map_or_else(|| "text".into(), |error| allowed::<T>(name, &error))
@@ -168,7 +169,7 @@ fn keys(object: &Value) -> Vec<String> {
     object.as_object().into_iter().flat_map(Map::keys).cloned().collect()
 }
 
-/// For `serde(deserialize_with)`: a part of a whole, neither nothing nor all of it.
+/// For `serde(deserialize_with)`: a share strictly between zero and one.
 ///
 /// # Errors
 ///
@@ -214,7 +215,8 @@ pub fn whole_above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u6
     deserializer.deserialize_u64(Whole { least: 1, most: MOST, expected: "a whole number above 0" })
 }
 
-/// For `serde(deserialize_with)`, with what is allowed: a whole number.
+/// For `serde(deserialize_with)`: a whole number that satisfies a condition, with a description of
+/// it.
 ///
 /// # Errors
 ///
@@ -231,7 +233,7 @@ pub(crate) fn whole_where<'de, D: Deserializer<'de>>(
     Err(D::Error::invalid_value(Unexpected::Unsigned(number), &expected))
 }
 
-/// For `serde(deserialize_with)`: a part of a whole in 1/1024, as the kernel's modules take shares.
+/// For `serde(deserialize_with)`: a share in 1/1024, as in the kernel's modules.
 ///
 /// # Errors
 ///
@@ -241,7 +243,7 @@ pub fn share_of_1024<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, 
     deserializer.deserialize_u64(Whole { least: 1, most: 1023, expected })
 }
 
-/// The kernel's modules take 32 bits.
+/// The kernel's modules take 32-bit numbers.
 const MOST: u64 = u32::MAX as u64;
 
 struct Whole {

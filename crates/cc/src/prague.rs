@@ -1,51 +1,51 @@
-//! Prague: DCTCP for the internet, with queues of its own (L4S).
+//! Prague: DCTCP for the internet, with separate queues (L4S).
 //!
-//! A queue of L4S (RFC 9330) marks early and often, and keeps flows apart from others that answer
-//! each mark in proportion and say so: their packets are ECT(1). Prague is the first of these
-//! controllers. From DCTCP it has `alpha`, a moving average of the share of marked packets, and the
-//! cut by half of it; what differs makes it fit for paths that nobody has prepared for it.
+//! An L4S queue (RFC 9330) marks early and often. It separates classic flows from flows that react
+//! to each mark in proportion, whose packets are ECT(1). Prague is the first of these controllers.
+//! From DCTCP it has `alpha`, a moving average of the share of marked packets, and the cut by half
+//! of alpha. The differences make it suitable for unprepared paths:
 //!
-//! - Marks are counted by both ends (RFC 9768), so it needs no special receiver.
-//! - Segments are paced at one window a round trip, twice that in slow start, and no more leave at
-//!   once than the rate sends in 0.25 ms: a queue that marks from a few packets on would take
-//!   bursts for congestion.
-//! - The ACK of a marked segment makes the window smaller, and for one round trip no other does,
-//!   whatever was marked (the draft, §2.4.2). With marks at random, m in a round trip, cuts are
-//!   then `1 + 1/m` round trips apart: what is gained in that time, as many segments, equals the
-//!   cut `m / 2` with m = 1 + sqrt(3) = 2.7.
-//! - Additive increase goes on while the window gets smaller, by what was acknowledged without a
-//!   mark.
+//! - Both ends count marks (AccECN, RFC 9768), so no special receiver is needed.
+//! - Segments are paced at one window a round trip, twice that in slow start, in bursts of at most
+//!   0.25 ms at that rate: a queue that marks from a few packets on would take longer bursts for
+//!   congestion.
+//! - The ACK of a marked segment reduces the window, and for one round trip no other ACK does,
+//!   however many segments were marked (the draft, §2.4.2). With random marks, m in a round trip,
+//!   cuts are then `1 + 1/m` round trips apart: the growth in that time, as many segments, equals
+//!   the cut `m / 2` with m = 1 + sqrt(3) = 2.7.
+//! - Additive increase continues during a reduction, by the data acknowledged without a mark.
 //! - `alpha` is 1 with the first mark, which ends slow start, and an average from then on.
-//! - Flows with short round trips behave as if theirs were `virtual_rtt_ms`: they average and cut
-//!   at most once in that time, and grow by `(rtt / virtual_rtt)^2` a round trip. With marks at
-//!   random with probability p, a window W then grows by `rtt / virtual_rtt` and loses `p W / 2`
-//!   about once in that time, so the rate `W / rtt` goes as `1 / (p virtual_rtt)`, whatever the
-//!   round trip (§2.4.4). Short flows shall not be slow for that: it begins `rtt_transition` round
+//! - Flows with short round trips behave as if these were `virtual_rtt_ms` long: they average and
+//!   cut at most once in that time, and grow by `(rtt / virtual_rtt)^2` a round trip. With random
+//!   marks of probability p, a window W then grows by `rtt / virtual_rtt` and loses `p W / 2` about
+//!   once in that time, so the rate `W / rtt` goes as `1 / (p virtual_rtt)`, whatever the round
+//!   trip (§2.4.4). Short flows must not be slowed down by this: it begins `rtt_transition` round
 //!   trips after slow start.
-//! - The window has fractions, so that small cuts of small windows are not lost. Below two
-//!   segments, down to 100 kbit/s, the pacing rate is what holds a flow to its window.
+//! - The window has a fractional part, so that small cuts of small windows are not lost. Below two
+//!   segments, down to 100 kbit/s, the pacing rate limits a flow to its window.
 //! - A loss halves the window.
 //!
-//! Where marks come from a classic queue, which keeps a longer queue and expects each mark to be
-//! answered like a loss, Prague would take the share of others. With `fallback` it tells such a
-//! queue by its delay, as the difference of a slow average of the RTT and the least RTT (`d`), and
-//! by how RTTs vary (`v`, a slow average of their deviation). Each averaging time from the first
-//! mark on adds `log2(v / 0.75 ms) / 2` to a score, and `log2(d / 2 ms) / 2` where `d` is longer
-//! than that. The score begins at -8. Between 0 and 1 the least share that Prague cuts for a mark
-//! rises to 0.31, about that of CUBIC. On slow links RTTs vary by the time that a packet takes, and
-//! a queue of L4S is taken for a classic one.
+//! A classic queue is longer and expects each mark to be treated like a loss. With marks from such
+//! a queue, Prague would take the share of other flows. With `fallback` Prague detects such a queue
+//! by its delay, as the difference of a slow average of the RTT and the minimum RTT (`d`), and by
+//! the variation of RTTs (`v`, a slow average of their deviation). Each averaging time from the
+//! first mark on adds `log2(v / 0.75 ms) / 2` to a score, and `log2(d / 2 ms) / 2` if `d` is longer
+//! than that. The score begins at -8. Between 0 and 1 the minimum cut for a mark rises to 0.31,
+//! about that of CUBIC. On slow links RTTs vary by the transmission time of a packet, and an L4S
+//! queue is mistaken for a classic one.
 //!
-//! The queue is `dualpi2`, which keeps classic flows apart, or, alone, one that marks at a
-//! threshold: `red` with `ecn`, a `weight` of 1 and `min` equal to `max`.
+//! The queue is `dualpi2`, which separates classic flows, or, without other flows, one that marks
+//! at a threshold: `red` with `ecn`, a `weight` of 1 and `min` equal to `max`.
 //!
 //! The rules are those of the draft and of version 0.6 of the kernel module (`tcp_prague.c` of the
-//! L4S team), where the fall-back is off by default, too, with the small windows of later ones. A
-//! virtual round trip ends with its time, as in `udp_prague`; the module waits for the end of the
-//! real one as well. Later modules make their segments smaller, and go by virtual round trips after
-//! four: both are left out, as is the growth of CUBIC on long paths, which the draft plans for.
+//! L4S team), where the fall-back is off by default, too, with the small windows of later versions.
+//! A virtual round trip ends with its time, as in `udp_prague`; the module also waits for the end
+//! of the real one. Later modules reduce their segment size, and switch to virtual round trips
+//! after four: neither is implemented, nor is CUBIC's growth on long paths, which the draft plans
+//! for.
 //!
 //! - draft-briscoe-iccrg-prague-congestion-control.
-//! - RFC 9330, RFC 9331 §4: what L4S asks of senders.
+//! - RFC 9330, RFC 9331 §4: requirements for L4S senders.
 //! - Briscoe, Ahmed: TCP Prague Fall-back on Detection of a Classic ECN AQM, 2019.
 
 use crate::{
@@ -55,7 +55,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::{Duration, Rate, Time};
 
-/// Prague in the table.
+/// Prague in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "prague",
     kind: Kind::Marks,
@@ -69,17 +69,17 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build: |init, params| Ok(Box::new(Prague::new(init, &params.parse()?))),
 };
 
-/// The window of this rate, in bits a second, or one segment if that is less, is the smallest
+/// The minimum window is that of this rate in bits a second, but at most one segment
 /// (`MINIMUM_RATE`).
 const LEAST_RATE: f64 = 100e3;
 
-/// Windows below this are held to by pacing.
+/// Windows below this are enforced by pacing.
 const SMALL: f64 = 2.0;
 
-/// The pacing rate has room for the headers of segments (`tcp_mss_to_mtu`), in bytes.
+/// The header bytes included in the pacing rate (`tcp_mss_to_mtu`).
 const HEADERS: u64 = 40;
 
-/// How long the rate takes for the segments that leave at once, at the most.
+/// The maximum duration of a burst at the pacing rate.
 const LONGEST_BURST: Duration = Duration::from_micros(250);
 
 /// Parameters of Prague.
@@ -89,12 +89,12 @@ pub struct Config {
     /// The weight of a round trip in alpha.
     #[serde(deserialize_with = "share")]
     pub gain: f64,
-    /// Round trips that are shorter count as so many milliseconds long.
+    /// The virtual RTT: shorter round trips count as this many milliseconds long.
     #[serde(deserialize_with = "above_zero")]
     pub virtual_rtt_ms: f64,
-    /// Round trips after slow start from which short ones count as longer.
+    /// Round trips after slow start from which short ones count as the virtual RTT.
     pub rtt_transition: u64,
-    /// Whether it cuts like CUBIC where marks come from a classic queue.
+    /// Whether cuts are like CUBIC's if marks come from a classic queue.
     pub fallback: bool,
 }
 
@@ -110,7 +110,8 @@ struct Suspicion {
     /// Averages of the RTT, zero before the first, and of its deviation, in seconds.
     rtt: f64,
     deviation: f64,
-    /// The weight of an RTT is 2 to the power of minus this, and half of it in the deviation.
+    /// The weight of an RTT in the average is 2 to the power of minus this, and half of that in the
+    /// deviation.
     log: u32,
     score: f64,
 }
@@ -122,15 +123,15 @@ impl Default for Suspicion {
 }
 
 impl Suspicion {
-    /// Seconds of deviation and of queueing delay that say nothing.
+    /// The deviation and queueing delay, in seconds, that are no evidence.
     const DEVIATION: f64 = 0.75e-3;
     const DELAY: f64 = 2e-3;
-    /// A score that is far from the limits stays on its side for a while.
+    /// A score this far from its range takes a while to change sides.
     const STICKY: f64 = 8.0;
-    /// The clock of the kernel counts microseconds.
+    /// The resolution of the kernel's clock: a microsecond.
     const FINEST: f64 = 1e-6;
     const SLOWEST: u32 = 18;
-    /// The least cut for a mark, as a value of alpha, if the queue is a classic one.
+    /// The minimum cut for a mark with a classic queue, as a value of alpha.
     const ALPHA: f64 = 0.625;
 
     fn note_rtt(&mut self, rtt: Duration) {
@@ -144,14 +145,14 @@ impl Suspicion {
         self.deviation += (error.abs() - self.deviation) * weight / 2.0;
     }
 
-    /// Averages over about as many RTTs as there are in some sawteeth of this window
+    /// Sets the averaging time to the RTTs in several sawteeth of this window
     /// (`prague_update_rtt_scaling`).
     fn scale(&mut self, ssthresh: u64) {
         let log = ssthresh.max(1).ilog2();
         self.log = (log + log / 2 + 1).min(Self::SLOWEST);
     }
 
-    /// An averaging time is over.
+    /// Updates the score at the end of an averaging time.
     fn judge(&mut self, min_rtt: Duration) {
         if min_rtt == Duration::MAX {
             return;
@@ -163,7 +164,7 @@ impl Suspicion {
         self.score = score.clamp(-Self::STICKY, 1.0 + Self::STICKY);
     }
 
-    /// 0: the queue is one of L4S; 1: it is a classic one.
+    /// 0 for an L4S queue, 1 for a classic one.
     fn share(self) -> f64 {
         self.score.clamp(0.0, 1.0)
     }
@@ -176,29 +177,29 @@ pub struct Prague {
     virtual_rtt: Duration,
     mss: u64,
     window: Window,
-    /// The window where it is less than two segments; `window` is the next whole number then.
+    /// The window if it is less than two segments; `window` is the next whole number then.
     small: Option<f64>,
     /// The same before the last loss.
     small_before: Option<f64>,
-    /// How many windows of segments buy one more: 1, or the square of how much shorter round trips are
-    /// than the virtual one.
+    /// Windows of segments for one segment of growth: 1, or the square of the ratio of the virtual
+    /// RTT to the real one.
     price: f64,
     srtt: Duration,
     /// Round trips outside of slow start.
     rounds: u64,
-    /// Acknowledging this ends the round trip that is counted.
+    /// The current round trip ends when this is acknowledged.
     end: u64,
-    /// The share of marked packets; none before the first mark.
+    /// The share of marked packets; `None` before the first mark.
     alpha: Option<f64>,
-    /// When alpha last moved, and how many segments have arrived and were marked since.
+    /// The time of alpha's last update, and segments delivered and marked since.
     moved_at: Time,
     delivered: u64,
     marked: u64,
     suspicion: Suspicion,
-    /// When marks last made the window smaller, and what ends the round trip then.
+    /// The time of the last cut for marks, and the end of that round trip.
     cut_at: Option<Time>,
     cut_end: u64,
-    /// The window was cut for a mark, and what was outstanding then still is.
+    /// Whether the window was cut for a mark, and data outstanding then still is.
     answers_mark: bool,
 }
 
@@ -227,12 +228,12 @@ impl Prague {
         }
     }
 
-    /// The window if it is less than two segments, and nothing has set it since.
+    /// The window if it is less than two segments, and has not been set since.
     fn small(&self) -> Option<f64> {
         self.small.filter(|&small| whole(small) == self.window.cwnd())
     }
 
-    /// The window in segments, and parts of one.
+    /// The window in segments, with its fractional part.
     fn size(&self) -> f64 {
         let whole = self.window.cwnd() as f64;
         let part = (self.window.credit() / (whole * self.price)).clamp(0.0, 1.0);
@@ -247,7 +248,7 @@ impl Prague {
         self.window.set_credit(part * self.window.cwnd() as f64 * self.price);
     }
 
-    /// The smallest window, in segments.
+    /// The minimum window in segments.
     fn least(&self) -> f64 {
         if self.srtt.is_zero() {
             return 1.0;
@@ -255,17 +256,17 @@ impl Prague {
         (LEAST_RATE * self.srtt.as_secs_f64() / (self.mss as f64 * 8.0)).min(1.0)
     }
 
-    /// Slow start is over for long enough that short round trips count as longer ones.
+    /// Whether slow start ended long enough ago for short round trips to count as the virtual RTT.
     fn is_old(&self) -> bool {
         self.rounds >= self.config.rtt_transition
     }
 
-    /// So much later is too early to average or to cut again.
+    /// Whether it is too early to average or cut again after `then`.
     fn is_early(&self, flow: &FlowState, then: Time) -> bool {
         self.is_old() && !self.window.in_slow_start() && flow.now.since(then) < self.virtual_rtt
     }
 
-    /// Moves alpha once a round trip.
+    /// Updates alpha once a round trip.
     fn count(&mut self, flow: &FlowState, ack: &Ack) {
         self.delivered = self.delivered.saturating_add(ack.delivered);
         self.marked = self.marked.saturating_add(ack.ce);
@@ -287,7 +288,7 @@ impl Prague {
         (self.end, self.delivered, self.marked) = (flow.nxt, 0, 0);
     }
 
-    /// Something was marked: makes the window smaller, unless that was done too short a time ago.
+    /// Reduces the window for a mark, unless that was done too recently.
     fn answer(&mut self, flow: &FlowState, event: Congestion) {
         let is_early = |then| flow.una < self.cut_end || self.is_early(flow, then);
         if self.cut_at.is_some_and(is_early) {
@@ -304,7 +305,7 @@ impl Prague {
 
     /// Additive increase and slow start.
     fn grow(&mut self, flow: &FlowState, ack: &Ack) {
-        // A flow that is held to a part of its window by pacing does not fill it.
+        // A flow whose window is enforced by pacing does not fill it.
         let is_paced = self.small().is_some() && flow.next_departure >= flow.now;
         if (flow.is_recovering() && !self.answers_mark) || !(flow.cwnd_limited || is_paced) {
             return;
@@ -315,7 +316,7 @@ impl Prague {
             1.0
         };
         let (size, price) = (self.size(), longer * longer);
-        // What was marked does not count.
+        // Marked segments do not count.
         let unmarked = ack.credit.saturating_sub(ack.ce);
         if let Some(small) = self.small() {
             self.price = price;
@@ -324,7 +325,7 @@ impl Prague {
         let rest = self.window.slow_start(unmarked);
         if rest > 0 {
             if price.to_bits() != self.price.to_bits() {
-                // A part of a segment is worth the same when the price changes.
+                // When the price changes, the earned part of a segment is kept.
                 self.price = price;
                 self.resize(size);
             }
@@ -333,7 +334,7 @@ impl Prague {
     }
 }
 
-/// The whole segments in a window: at least what it takes to send at all.
+/// The whole segments of a window, at least one.
 fn whole(size: f64) -> u64 {
     if size < SMALL { libm::ceil(size) as u64 } else { size as u64 }
 }
@@ -345,7 +346,7 @@ impl CongestionControl for Prague {
             self.alpha.get_or_insert(1.0);
         }
         if ack.ce > 0 && flow.phase <= Phase::Reduced {
-            // Not with the next episode of the stack, which may begin up to a round trip later.
+            // Not at the stack's next episode, which may begin up to a round trip later.
             let event = Congestion { cause: Cause::Ecn, flight: flow.in_flight, again: false };
             self.answer(flow, event);
         }
@@ -364,7 +365,7 @@ impl CongestionControl for Prague {
         self.small_before = self.small;
         self.window.shrink(flow, event, 0.5);
         if kept < SMALL {
-            // No way back to two segments, where the window was less.
+            // Slow start must not raise a window of less than two segments back to two.
             self.window.set_threshold(whole(kept));
             if event.cause == Cause::Loss {
                 self.resize(kept);
@@ -401,7 +402,7 @@ impl CongestionControl for Prague {
         let times = if self.window.cwnd() < self.window.ssthresh() / 2 { 2.0 } else { 1.0 };
         let bits = times * self.size() * self.mss.saturating_add(HEADERS) as f64 * 8.0;
         Control {
-            // A mark lost nothing: the smaller window is used at once, and grows again.
+            // Nothing is lost with a mark: the smaller window applies at once, and grows again.
             prr: !self.answers_mark,
             pacing: (srtt > 0.0).then(|| Rate::from_bits_per_second(((bits / srtt) as u64).max(1))),
             longest_burst: Some(LONGEST_BURST),
@@ -414,7 +415,8 @@ impl CongestionControl for Prague {
         record("alpha", self.alpha.unwrap_or(0.0));
         // Window with its fraction, in segments.
         record("window", self.size());
-        // How far the bottleneck is taken for a classic queue: 0 an L4S queue, 1 a classic one.
+        // Degree to which the bottleneck counts as a classic queue: 0 an L4S queue, 1 a classic
+        // one.
         record("classic", self.suspicion.share());
     }
 }
@@ -442,8 +444,8 @@ mod tests {
         cc.window.set(100);
         cc.on_congestion(&at(100, 50), MARK);
         assert_eq!((cc.control().cwnd, cc.alpha), (50, Some(1.0)));
-        // Round trips of 50 ms with one of ten marked: 1 - 0.9 / 16, and a sixteenth of what is missing
-        // again.
+        // Round trips of 50 ms with one of ten marked: 1 - 0.9 / 16, and then a sixteenth of the
+        // remaining difference.
         let ack = Ack { delivered: 10, ce: 1, ..Ack::default() };
         for (millis, expected) in [(110, 1.0 - 0.9 / 16.0), (160, 1.0 - 0.9 * 31.0 / 256.0)] {
             cc.on_ack(&at(millis, 50), &ack);
@@ -463,7 +465,7 @@ mod tests {
         assert_eq!(cc.control().cwnd, 100);
         cc.on_congestion(&at(125, 5), MARK);
         assert_eq!(cc.control().cwnd, 50);
-        // (25 / 5)^2 = 25 windows for one segment more.
+        // (25 / 5)^2 = 25 windows for one more segment.
         for _ in 0..24 {
             cc.on_ack(&at(130, 5), &Ack { credit: 50, ..Ack::default() });
         }
@@ -478,7 +480,7 @@ mod tests {
         cc.window.set(3);
         cc.window.leave_slow_start();
         (cc.alpha, cc.srtt) = (Some(0.5), Duration::from_millis(50));
-        // A quarter off: 2.25 segments, which is a window of two; again 1.6875, and then 1.265625.
+        // A quarter less: 2.25 segments, which is a window of two; then 1.6875 and 1.265625.
         for (millis, cwnd, size) in [(100, 2, 2.25), (200, 2, 1.6875), (300, 2, 1.265_625)] {
             cc.answer(&at(millis, 50), MARK);
             assert_eq!((cc.control().cwnd, cc.size()), (cwnd, size));
@@ -494,7 +496,7 @@ mod tests {
         assert_eq!((cc.control().cwnd, cc.size()), (1 + 1, 1.949_218_75));
         cc.on_ack(&at(420, 50), &ack);
         assert_eq!((cc.control().cwnd, cc.small()), (2, None));
-        // A loss halves it, too, and not to two segments.
+        // A loss halves the window too, and not to two segments.
         cc.resize(1.5);
         let loss = Congestion { cause: Cause::Loss, flight: 2, again: false };
         cc.on_congestion(&at(500, 50), loss);
@@ -505,7 +507,7 @@ mod tests {
             cc.alpha = Some(1.0);
             cc.answer(&at(1000 * millis, 50), MARK);
         }
-        // 100 kbit/s for 50 ms are 5000 bits, of the 11,680 of a segment.
+        // 100 kbit/s for 50 ms are 5000 bits, of a segment's 11,680.
         assert_eq!((cc.control().cwnd, cc.size()), (1, 5000.0 / 11_680.0));
     }
 
@@ -517,20 +519,20 @@ mod tests {
             suspicion.judge(Duration::from_millis(least));
             suspicion.score
         };
-        // Each in halves of powers of two from 2 ms and 0.75 ms; a short delay does not speak for
-        // L4S.
+        // Halves of the logarithms of the ratios to 2 ms and 0.75 ms; a short delay is no evidence
+        // for L4S.
         assert!((judged(28.0, 20, 750.0) - 1.0).abs() < 1e-6);
         assert!((judged(28.0, 20, 1500.0) - 1.5).abs() < 1e-6);
         assert!((judged(21.0, 20, 375.0) + 0.5).abs() < 1e-6);
         assert!((judged(20.0, 20, 375.0) + 0.5).abs() < 1e-6);
-        // From -8 up to 9.
+        // From -8 up to the limit of 9.
         let mut suspicion = Suspicion { rtt: 0.034, deviation: 0.003, ..Suspicion::default() };
         for expected in [-5.5, -3.0, -0.5, 2.0, 4.5, 7.0, 9.0, 9.0] {
             // log2(4) / 2 and log2(16 / 2) / 2.
             suspicion.judge(Duration::from_millis(18));
             assert!((suspicion.score - expected).abs() < 1e-6, "{}", suspicion.score);
         }
-        // Then a mark cuts by 0.625 / 2 at the least.
+        // A mark then cuts by at least 0.625 / 2.
         let mut cc = prague();
         cc.window.set(100);
         (cc.alpha, cc.suspicion.score) = (Some(0.0), 1.0);
@@ -579,7 +581,7 @@ mod tests {
             cc.alpha
         };
         assert_eq!(alpha(100, 0), Some(15.0 / 16.0));
-        // The round trip is over and 25 ms are not; then both, and at last only the time.
+        // First the round trip is over and 25 ms are not; then both are, and at last only the time.
         assert_eq!(alpha(124, 10), Some(15.0 / 16.0));
         assert_eq!(alpha(125, 10), Some(225.0 / 256.0));
         assert_eq!(alpha(150, 19), Some(225.0 / 256.0));

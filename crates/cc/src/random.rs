@@ -1,5 +1,5 @@
-//! Random numbers for algorithms that draw some. This crate depends on none that has a generator, and
-//! needs a few numbers of a flow only: SplitMix64 (Steele, Lea, Flood 2014), from `Init::seed`.
+//! Random numbers for randomized algorithms. This crate depends on none with a generator, and needs
+//! only a few numbers per flow: SplitMix64 (Steele, Lea, Flood 2014), seeded by `Init::seed`.
 
 /// A repeatable source of random numbers.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Any 64 bits.
+    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,17 +19,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Evenly from all numbers below `limit`, which is small.
+    /// A uniform number below `limit`, which is small.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// Any 32 bits (`get_random_u32`).
+    /// 32 random bits (`get_random_u32`).
     pub fn word(&mut self) -> u32 {
         (self.bits() >> 32) as u32
     }
 
-    /// Any 8 bits.
+    /// 8 random bits.
     pub fn byte(&mut self) -> u8 {
         (self.bits() >> 56) as u8
     }
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn is_the_published_generator() {
-        // The first numbers of seed 1234567, as implementations of SplitMix64 agree on.
+        // The first numbers of seed 1234567, on which implementations of SplitMix64 agree.
         let mut random = Random::new(1_234_567);
         assert_eq!(random.bits(), 6_457_827_717_110_365_317);
         assert_eq!(random.bits(), 3_203_168_211_198_807_973);
@@ -53,7 +53,8 @@ mod tests {
         for _ in 0..7_000 {
             counts[random.below(7) as usize] += 1;
         }
-        // A thousand of each, give or take 29 (the root of 7000 * 1/7 * 6/7); five of these are rare.
+        // A thousand of each, with a standard deviation of 29 (the root of 7000 * 1/7 * 6/7); five
+        // of these are rare.
         assert!(counts.iter().all(|count| count.abs_diff(1_000) < 150), "{counts:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Algorithms from outside of this crate: registered in a process by a name, and used like those of
-//! the table from then on.
+//! Algorithms from outside of this crate, registered in a process by name and then used like those
+//! of the table.
 
 use crate::{Algorithm, BuildError, CongestionControl, Init, Params};
 use serde_json::Value;
@@ -9,24 +9,24 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Starts an algorithm that is not in the table.
 pub trait Factory: Send + Sync {
-    /// Starts it for one flow.
+    /// Starts the algorithm for one flow.
     ///
     /// # Errors
     ///
-    /// It refuses the parameters.
+    /// The algorithm rejects the parameters.
     fn build(&self, init: &Init, params: &Params)
     -> Result<Box<dyn CongestionControl>, BuildError>;
 
-    /// What tells it from another of the same name: results of equal versions are equal.
+    /// The version: results of equal versions are equal.
     fn version(&self) -> &str;
 }
 
-/// Where an algorithm comes from.
+/// The origin of an algorithm.
 #[derive(Clone)]
 pub enum Origin {
     /// The table.
     Table(&'static Algorithm),
-    /// Who registered it.
+    /// The factory that was registered.
     Registered(Arc<dyn Factory>),
 }
 
@@ -35,7 +35,7 @@ impl Origin {
     ///
     /// # Errors
     ///
-    /// It refuses the parameters.
+    /// The algorithm rejects the parameters.
     pub fn build(
         &self,
         init: &Init,
@@ -47,7 +47,7 @@ impl Origin {
         }
     }
 
-    /// Whether it is known to have a parameter of this name.
+    /// Whether the algorithm is known to have a parameter of this name.
     pub fn has_parameter(&self, name: &str) -> bool {
         match self {
             Self::Table(algorithm) => (algorithm.defaults)().get(name).is_some(),
@@ -55,7 +55,7 @@ impl Origin {
         }
     }
 
-    /// The version of one that is registered; those of the table are of the program's.
+    /// The version of a registered algorithm; those of the table have the program's.
     pub fn version(&self) -> Option<&str> {
         match self {
             Self::Table(_) => None,
@@ -75,11 +75,11 @@ impl Debug for Origin {
 
 static REGISTERED: RwLock<BTreeMap<String, Arc<dyn Factory>>> = RwLock::new(BTreeMap::new());
 
-/// Makes an algorithm known by `name`, in place of the one that was registered so before.
+/// Registers an algorithm by `name`, replacing an earlier one of that name.
 ///
 /// # Errors
 ///
-/// The name is one of the table's, or none that an experiment could write.
+/// The name is one of the table's, or one that an experiment could not write.
 pub fn register(name: &str, factory: Arc<dyn Factory>) -> Result<(), BuildError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-+.".contains(letter);
     let problem = if name.is_empty() || !name.chars().all(is_plain) {
@@ -94,13 +94,13 @@ pub fn register(name: &str, factory: Arc<dyn Factory>) -> Result<(), BuildError>
     Err(BuildError::WrongValue { name: format!("`{name}`"), problem: problem.into() })
 }
 
-/// The algorithm that is registered by this name.
+/// The algorithm registered by this name.
 pub(crate) fn registered(name: &str) -> Option<Arc<dyn Factory>> {
     let known = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     known.get(name).cloned()
 }
 
-/// The names of those that are registered.
+/// The names of registered algorithms.
 pub fn registered_names() -> Vec<String> {
     let known = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     known.keys().cloned().collect()

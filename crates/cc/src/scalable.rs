@@ -1,19 +1,21 @@
 //! Scalable TCP: every ACK adds a hundredth of a segment, and a loss takes an eighth of the window.
 //!
-//! So the window grows by one percent a round trip, whatever it is, and is back where it was in 13
-//! round trips after a loss, at any rate: (7/8) * 1.01^13 = 0.996. Reno needs half a window of round
+//! The window grows by one percent a round trip, whatever its size, and recovers within 13 round
+//! trips after a loss, at any rate: (7/8) * 1.01^13 = 0.996. Reno needs half a window of round
 //! trips for that.
 //!
-//! An acknowledged segment adds 1 / min(W, `ai_cnt`): Reno's growth while that is more. With
-//! `legacy_window`, as in the paper, windows up to that are Reno's altogether, and those above it
-//! grow by 1 / `ai_cnt` from there.
+//! An acknowledged segment adds 1 / min(W, `ai_cnt`): Reno's growth while that is larger. With
+//! `legacy_window`, as in the paper, windows up to that size behave as in Reno, and those above it
+//! grow by 1 / `ai_cnt`.
 //!
-//! With p the share of segments that are lost, its window is about 0.08 / p. It recovers fast and keeps
-//! long fat paths full with small buffers. But what it adds and takes is in proportion to what it has,
-//! so two flows that lose together keep the shares they began with: it does not converge to fairness.
+//! With p the share of lost segments, the window is about 0.08 / p. Scalable TCP recovers fast and
+//! keeps long fat paths full with small buffers. But growth and reduction are proportional to the
+//! window, so two flows that lose together keep their initial shares: it does not converge to
+//! fairness.
 //!
-//! - Kelly: Scalable TCP: Improving Performance in Highspeed Wide Area Networks, ACM CCR 33(2), 2003.
-//! - Linux, `tcp_scalable.c`: this is what it computes, to the integer.
+//! - Kelly: Scalable TCP: Improving Performance in Highspeed Wide Area Networks, ACM CCR 33(2),
+//!   2003.
+//! - Linux, `tcp_scalable.c`: implemented here to the integer.
 
 use crate::{
     Ack, Algorithm, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks, Preset,
@@ -21,7 +23,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Scalable TCP in the table.
+/// Scalable TCP in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "scalable",
     kind: Kind::Loss,
@@ -54,16 +56,16 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build: |init, params| Ok(Box::new(Scalable::new(init, params.parse()?))),
 };
 
-/// Parameters of Scalable TCP. The kernel's module has none; these are constants there.
+/// Parameters of Scalable TCP, which are constants in the kernel's module.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Acknowledged segments that buy one, where the window is larger than that (1/a of the paper;
-    /// `TCP_SCALABLE_AI_CNT` of Linux).
+    /// Acknowledged segments for one segment of growth, where the window is larger than that (1/a
+    /// of the paper; `TCP_SCALABLE_AI_CNT` of Linux).
     #[serde(deserialize_with = "whole_above_zero")]
     pub ai_cnt: u64,
-    /// Up to this window, in segments, it grows and halves as Reno (`lwnd` of the paper); 0 for
-    /// Linux's way.
+    /// The window in segments up to which growth and reduction are Reno's (`lwnd` of the paper); 0
+    /// for the Linux rule.
     pub legacy_window: u32,
 }
 
@@ -86,12 +88,12 @@ impl Scalable {
         Self { config, window: Window::new(init) }
     }
 
-    /// Whether the window is one for Reno.
+    /// Whether Reno's rules apply to the window.
     fn is_legacy(&self) -> bool {
         self.window.cwnd() <= self.config.legacy_window.into()
     }
 
-    /// Acknowledged segments that buy one.
+    /// Acknowledged segments for one segment of growth.
     fn price(&self) -> u64 {
         let (cwnd, fixed) = (self.window.cwnd(), self.config.ai_cnt);
         if self.is_legacy() {
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn grows_by_a_hundredth_of_large_windows() {
-        // 100 segments for one: 1000 buy 10, and 1010 buy 10 more with 10 to spare.
+        // 100 segments for one: 1000 buy 10, and 1010 buy 10 more, with 10 left.
         let mut cc = avoiding(1000, Config::default());
         assert_eq!(windows(&mut cc, 3, &[]), [1000, 1010, 1020]);
     }
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn is_back_in_thirteen_round_trips_whatever_the_window() {
-        // From 7/8, ln(8/7) / ln(1.01) = 13.4 of them.
+        // From 7/8, ln(8/7) / ln(1.01) = 13.4 round trips.
         for cwnd in [800, 80_000] {
             let seen = windows(&mut avoiding(cwnd, Config::default()), 16, &[cwnd]);
             assert!(seen[14] < cwnd && seen[15] >= cwnd, "{seen:?}");
@@ -194,7 +196,7 @@ mod tests {
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         assert_eq!((path.round(), path.round()), (20, 40));
         path.congestion(Cause::Timeout);
-        // 1 in the way of the RFCs, and slow start up to 40 - 5.
+        // 1 with the RFC flavour, and slow start up to 40 - 5.
         assert_eq!((path.cwnd(), cc.control().ssthresh), (1, Some(35)));
     }
 }

@@ -1,13 +1,13 @@
-//! Slow start, for any algorithm to hold: how fast it is, and what may end it before a loss does.
+//! Slow-start variants, for any algorithm to hold: their growth, and their exit before a loss.
 //!
-//! | file | what it is |
+//! | file | variant |
 //! |---|---|
-//! | `classic` | `HyStart` of 2008, as Linux has it |
+//! | `classic` | `HyStart` of 2008, as in Linux |
 //! | `hystart` | `HyStart++` (RFC 9406) |
 //! | `limited` | limited slow start (RFC 3742) |
 //!
-//! An algorithm has a parameter `slow_start` of type [`Kind`] and a [`SlowStart`] made of it, lets
-//! [`SlowStart::on_ack`] take each ACK, grows by what that leaves, and says what congestion there was:
+//! An algorithm has a parameter `slow_start` of type [`Kind`] and a [`SlowStart`] made from it,
+//! passes each ACK to [`SlowStart::on_ack`], grows by the remaining credit, and reports congestion:
 //! `newreno.rs` is the example.
 
 mod classic;
@@ -23,20 +23,20 @@ use crate::{Ack, Cause, Congestion, FlowState, Window};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 
-/// A way to begin, as parameters name it.
+/// A slow-start variant, as named by parameters.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 pub enum Kind {
-    /// A segment for each that is acknowledged, until `ssthresh` or a loss (RFC 5681 §3.1).
+    /// One segment for each acknowledged one, until `ssthresh` or a loss (RFC 5681 §3.1).
     #[default]
     #[serde(rename = "standard")]
     Standard,
-    /// The same, until `HyStart` of 2008 ends it.
+    /// Standard slow start with an exit by `HyStart` of 2008.
     #[serde(rename = "hystart")]
     Classic,
-    /// The same, until `HyStart++` ends the first one (RFC 9406).
+    /// Standard slow start with an exit by `HyStart++`, the first time (RFC 9406).
     #[serde(rename = "hystart++")]
     HyStart,
-    /// The same up to a window, and slower beyond (RFC 3742).
+    /// Standard slow start up to a window, and slower growth beyond (RFC 3742).
     #[serde(rename = "limited")]
     Limited,
 }
@@ -50,12 +50,12 @@ pub enum SlowStart {
     Classic(Classic),
     /// Until `HyStart++` ends the first one.
     HyStart(HyStart),
-    /// Slower beyond a window.
+    /// Slower growth beyond a window.
     Limited(Limited),
 }
 
 impl SlowStart {
-    /// The slow start of a flow that its ACKs clock. Limited slow start doubles up to a window of
+    /// The slow start of an ack-clocked flow. Limited slow start doubles up to a window of
     /// `max_ssthresh`.
     pub fn new(kind: Kind, max_ssthresh: NonZeroU64) -> Self {
         match kind {
@@ -66,8 +66,8 @@ impl SlowStart {
         }
     }
 
-    /// Takes an ACK: the window grows by it while it is in slow start, or leaves slow start. Returns the
-    /// credit that is left for congestion avoidance.
+    /// Handles an ACK: the window grows while in slow start, or leaves slow start. Returns the
+    /// credit left for congestion avoidance.
     pub fn on_ack(&mut self, window: &mut Window, flow: &FlowState, ack: &Ack) -> u64 {
         if flow.is_recovering() {
             return 0;
@@ -86,7 +86,7 @@ impl SlowStart {
                 }
                 window.slow_start(credit)
             }
-            // RFC 9406 §4.3: later ones have an `ssthresh` to end them.
+            // RFC 9406 §4.3: later slow starts end at `ssthresh`.
             Self::HyStart(hystart) if window.in_first_slow_start() => {
                 let rest = window.slow_start(hystart.credit(credit));
                 if hystart.on_ack(ack) {
@@ -102,7 +102,7 @@ impl SlowStart {
         }
     }
 
-    /// Congestion was signalled: after a timeout another slow start begins.
+    /// Congestion was signalled: another slow start begins after a timeout.
     pub fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
         if event.cause == Cause::Timeout
             && let Self::Classic(classic) = self

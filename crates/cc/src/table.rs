@@ -1,6 +1,6 @@
-//! What the table says of an algorithm. Listings, `tcplab explain`, the documentation and the test
-//! battery follow it; what an algorithm does and what its parameters and probes mean is read from the
-//! comments of its own file, so that it is written once.
+//! The description of an algorithm in the table. Listings, `tcplab explain`, the documentation and
+//! the test battery use it. Explanations of the algorithm, its parameters and probes are read from
+//! the comments of its source file, so that they are written once.
 
 use crate::{BuildError, CongestionControl, Init, Params};
 use serde_json::Value;
@@ -8,48 +8,48 @@ use serde_json::Value;
 /// One algorithm, as the table describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Algorithm {
-    /// What experiments call it.
+    /// The name in experiments.
     pub name: &'static str,
-    /// What it goes by.
+    /// The signal to which it reacts.
     pub kind: Kind,
-    /// What it does, in a line.
+    /// A summary in one line.
     pub summary: &'static str,
-    /// Where it is defined.
+    /// The document that defines it.
     pub reference: &'static str,
-    /// When it was first published.
+    /// The year of the first publication.
     pub year: u16,
-    /// What it needs marks of congestion for.
+    /// Its use of congestion marks.
     pub marks: Marks,
-    /// Its file: `include_str!("newreno.rs")`.
+    /// The source file: `include_str!("newreno.rs")`.
     pub source: &'static str,
-    /// Sets of parameters that have a name.
+    /// Named sets of parameters.
     pub presets: &'static [Preset],
-    /// Its parameters and their defaults.
+    /// The parameters and their defaults.
     pub defaults: fn() -> Value,
-    /// Starts it for one flow.
+    /// Starts the algorithm for one flow.
     pub build: Build,
 }
 
 /// Starts an algorithm for one flow.
 pub type Build = fn(&Init, &Params) -> Result<Box<dyn CongestionControl>, BuildError>;
 
-/// What an algorithm takes for a sign of congestion.
+/// The congestion signal of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Losses, and marks if there are any.
     Loss,
-    /// Delay; losses where there is nothing else.
+    /// Delay, and losses.
     Delay,
-    /// Losses, and delay decides how far the window goes.
+    /// Losses; delay decides the size of changes.
     LossAndDelay,
-    /// A model of the path: its rate and its least RTT.
+    /// A model of the path: its rate and its minimum RTT.
     Model,
-    /// How many marks there are.
+    /// The number of marks.
     Marks,
 }
 
 impl Kind {
-    /// As lists say it.
+    /// The word in listings.
     pub fn word(self) -> &'static str {
         match self {
             Self::Loss => "loss",
@@ -61,25 +61,25 @@ impl Kind {
     }
 }
 
-/// What an algorithm asks of explicit congestion notification.
+/// The use of explicit congestion notification by an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marks {
-    /// Nothing: it is used if the stack is set so, and a mark counts as a loss (RFC 3168).
+    /// By the stack's setting; a mark counts as a loss (RFC 3168).
     AsSet,
-    /// It is used, and receivers echo every change at once (RFC 8257 §3.2).
+    /// Always used, with an exact echo of changes by receivers (RFC 8257 §3.2).
     Echoed,
-    /// It is used with the code point of L4S, and receivers count marks (RFC 9331 §4.1).
+    /// Always used, with the L4S code point and counting receivers (RFC 9331 §4.1).
     Counted,
 }
 
-/// Parameters that have a name: those of a paper, of a system of some day.
+/// A named set of parameters: those of a paper, or of a system at some time.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Behind the algorithm's name and a slash.
+    /// The name behind the algorithm's and a slash.
     pub name: &'static str,
-    /// Whose they are.
+    /// The origin of the parameters.
     pub summary: &'static str,
-    /// Where that is written.
+    /// The document with the parameters.
     pub source: &'static str,
     /// The parameters that differ from the defaults, as a JSON object.
     pub params: &'static str,
@@ -88,7 +88,7 @@ pub struct Preset {
 /// A parameter, as listings describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// What experiments call it.
+    /// The name in experiments.
     pub name: String,
     /// Its default.
     pub default: Value,
@@ -99,7 +99,7 @@ pub struct Parameter {
 /// A quantity that samples record, as listings describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
-    /// Its name: behind that of the algorithm, the column of `samples`.
+    /// The name, which follows that of the algorithm in the column of `samples`.
     pub name: String,
     /// The meaning, with the unit.
     pub meaning: String,
@@ -110,7 +110,7 @@ impl Algorithm {
     ///
     /// # Errors
     ///
-    /// There is none of that name.
+    /// There is no preset of that name.
     pub fn preset(&self, name: &str) -> Result<Params, BuildError> {
         let known = || self.presets.iter().map(|preset| preset.name);
         let found = self.presets.iter().find(|preset| preset.name == name).ok_or_else(|| {
@@ -124,13 +124,14 @@ impl Algorithm {
         Ok(Params(read.expect("the battery reads every preset")))
     }
 
-    /// What it does, in a page: the comment at the beginning of its file, in Markdown.
+    /// The explanation on the algorithm's page: the comment at the beginning of its file, in
+    /// Markdown.
     pub fn explanation(&self) -> String {
         let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
         lines.map(without_margin).collect::<Vec<_>>().join("\n")
     }
 
-    /// Its parameters, with what its `Config` says of them.
+    /// The parameters, with the descriptions in `Config`.
     pub fn parameters(&self) -> Vec<Parameter> {
         let defaults = (self.defaults)();
         let defaults = defaults.as_object().into_iter().flatten();
@@ -158,7 +159,7 @@ impl Algorithm {
         String::new()
     }
 
-    /// The columns that it records, each with the comment above the call that does so.
+    /// The recorded columns, each with the comment above the call that records it.
     pub fn probes(&self) -> Vec<Probe> {
         let mut probes: Vec<Probe> = Vec::new();
         let mut said = Vec::new();
@@ -177,7 +178,7 @@ impl Algorithm {
                 continue;
             }
             let recorded = line.strip_prefix("record(\"").and_then(|call| call.split_once('"'));
-            // A second implementation of the algorithm records what the first one does, and more.
+            // A second implementation of the algorithm records the columns of the first, and more.
             if let Some((name, _)) = recorded
                 && probes.iter().all(|known| known.name != name)
             {

@@ -1,7 +1,7 @@
 //! A path of constant delay, to drive a controller by hand: whole windows, one ACK per segment.
 //!
-//! No sender, no queue: a test says when congestion is signalled. It shows what a rule does to a
-//! window, not how an algorithm fares on a network.
+//! There is no sender and no queue: the test decides when congestion is signalled. The path shows
+//! the effect of a rule on a window, not the performance of an algorithm on a network.
 
 use crate::{
     Ack, Cause, Congestion, CongestionControl, CutBase, Flavour, FlowState, Init, Phase,
@@ -22,7 +22,7 @@ pub const INIT: Init = Init {
 /// The same in the kernel's way.
 pub const LINUX: Init = Init { cut_base: CutBase::Cwnd, flavour: Flavour::Linux, ..INIT };
 
-/// A flow that fills its window, and about which nothing else is known.
+/// A flow that fills its window, with no other state.
 pub const FLOW: FlowState = FlowState {
     now: Time::ZERO,
     mss: INIT.mss,
@@ -44,15 +44,15 @@ pub const FLOW: FlowState = FlowState {
     phase: Phase::Open,
 };
 
-/// Segments that the path delivers in a round trip, as samples of its rate tell: without an end to it,
-/// those that follow the rate would double for ever.
+/// The rate of the path in rate samples, in segments per round trip. Without a limit, algorithms
+/// that follow the rate would double for ever.
 pub const MOST_A_ROUND: u64 = 100;
 
-/// A controller whose window is always full, on a path of constant delay.
+/// A controller with an always full window, on a path of constant delay.
 #[derive(Debug)]
 pub struct Path<'a> {
     cc: &'a mut dyn CongestionControl,
-    /// What the controller is told with each event.
+    /// The state passed with each event.
     pub flow: FlowState,
     /// The delay of the path; it may change from round to round.
     pub rtt: Duration,
@@ -70,7 +70,7 @@ impl<'a> Path<'a> {
         self.cc.control().cwnd
     }
 
-    /// What the controller's probe says under `name`.
+    /// The value of the controller's probe called `name`.
     pub fn probe(&self, name: &str) -> f64 {
         probe(self.cc, name)
     }
@@ -86,8 +86,8 @@ impl<'a> Path<'a> {
         self.cc.on_ack(&self.flow, ack);
     }
 
-    /// The sample of an ACK of so many: the path delivers what is in flight in a round trip, as far as it
-    /// can.
+    /// The rate sample of an ACK of so many segments: the path delivers the data in flight in a
+    /// round trip, up to its rate.
     fn rate(&self, acked: u64) -> Option<RateSample> {
         let delivered = self.flow.in_flight.saturating_add(acked).clamp(1, MOST_A_ROUND);
         let wanted = self.cc.samples_rate() && acked > 0 && !self.rtt.is_zero();
@@ -104,11 +104,11 @@ impl<'a> Path<'a> {
         })
     }
 
-    /// Delivers the window in one round trip, its ACKs evenly spread. Returns the next window.
+    /// Delivers the window in one round trip, with evenly spread ACKs. Returns the next window.
     pub fn round(&mut self) -> u64 {
         let segments = self.cwnd();
         let start = self.flow.now;
-        // Those that follow the rate of the path are held to what it can do: the rest is a queue.
+        // Algorithms that follow the rate of the path are limited to it: the rest is a queue.
         let filled = if self.cc.samples_rate() { segments.div_ceil(MOST_A_ROUND) } else { 1 };
         let time = self.rtt * filled;
         for number in 1..=segments {
@@ -144,8 +144,8 @@ impl<'a> Path<'a> {
         self.cwnd()
     }
 
-    /// Delivers so many segments one after the other, each a part of a round trip after the one before:
-    /// the window, as it is then, fills one. Returns how long that took.
+    /// Delivers so many segments one after the other, each a part of a round trip after the one
+    /// before: a window fills one round trip. Returns the time that this took.
     pub fn stream(&mut self, segments: u64) -> Duration {
         let start = self.flow.now;
         for _ in 0..segments {
@@ -160,7 +160,7 @@ impl<'a> Path<'a> {
         self.flow.now.since(start)
     }
 
-    /// Signals a loss that is repaired in no time.
+    /// Signals a loss that is repaired at once.
     pub fn loss(&mut self) {
         let event = Congestion { cause: Cause::Loss, flight: self.cwnd(), again: false };
         self.cc.on_congestion(&self.flow, event);
@@ -181,7 +181,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Reports the last congestion as a false alarm.
+    /// Reports that the last congestion was spurious.
     pub fn undo(&mut self) {
         self.cc.on_undo(&self.flow);
     }
@@ -194,8 +194,8 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The windows of `rounds` round trips of 100 ms, the first included. A window that reaches the next
-/// of `lose_at` meets a loss instead of growing.
+/// The windows of `rounds` round trips of 100 ms, the first included. A window that reaches the
+/// next of `lose_at` has a loss instead of growing.
 pub fn windows(cc: &mut dyn CongestionControl, rounds: usize, lose_at: &[u64]) -> Vec<u64> {
     let mut path = Path::new(cc, Duration::from_millis(100));
     let mut lose_at = lose_at.iter().peekable();
@@ -211,7 +211,7 @@ pub fn windows(cc: &mut dyn CongestionControl, rounds: usize, lose_at: &[u64]) -
     (0..rounds).map(|_| round()).collect()
 }
 
-/// What a controller's probe says under `name`.
+/// The value of the controller's probe called `name`.
 pub fn probe(cc: &dyn CongestionControl, name: &str) -> f64 {
     let mut found = None;
     cc.probe(&mut |key, value| {

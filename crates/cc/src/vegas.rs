@@ -1,29 +1,30 @@
-//! Vegas: keep a few segments in the queue, by delay, and so lose none.
+//! Vegas: keep a few segments in the queue, measured by delay, to avoid losses.
 //!
-//! The least RTT ever seen is that of an empty path, `base_rtt`. A window W that takes longer, `rtt`,
+//! The minimum RTT ever seen, `base_rtt`, is that of an empty path. A window W with a longer `rtt`
 //! has segments waiting in a queue:
 //!
 //! ```text
 //! diff = W · (rtt - base_rtt) / base_rtt        (Linux; the paper divides by rtt)
 //! ```
 //!
-//! Once a round trip, the window grows by one segment if `diff` is below `alpha`, shrinks by one if it
-//! is above `beta`, and stays otherwise. Slow start ends when `diff` exceeds `gamma`. After a loss it is
-//! Reno's window, halved. So a flow alone fills the link with almost no queue, where Reno's fills the
-//! queue.
+//! Once a round trip, the window grows by one segment if `diff` is below `alpha`, shrinks by one if
+//! it is above `beta`, and stays otherwise. Slow start ends when `diff` exceeds `gamma`. After a
+//! loss the window is halved, as in Reno. A single flow thus fills the link with almost no queue,
+//! where Reno fills the queue.
 //!
-//! Its weakness is company. Flows that go by loss fill the queue, and Vegas yields to them; traffic in
-//! the reverse direction delays its ACKs, and it takes that for a queue of its own. A flow that comes
-//! later believes that the others' queue is part of the path. A route that becomes longer looks like a
-//! queue too.
+//! Vegas does badly beside other flows. Loss-based flows fill the queue, and Vegas yields to them.
+//! Traffic in the reverse direction delays its ACKs, which Vegas takes for a queue of its own. A
+//! flow that starts later takes the queue of earlier flows for part of the path. A route that
+//! becomes longer looks like a queue too.
 //!
-//! There were several, and they are `rules` here. `linux` follows the kernel to the integer: slow start
-//! doubles every round trip and ends at the rate measured (W · `base_rtt` / `rtt` + 1), and a round trip
-//! counts with its least RTT, if there were three. `paper`: slow start doubles every other round trip
-//! only, so that the one between shows the queue, and one segment of a round trip is timed. `ns2` does
-//! the same with the mean RTT; slow start ends with 7/8 of the window, and a loss keeps 3/4. `freebsd`
-//! is the paper's without `gamma`, in whole milliseconds and bytes a millisecond. The finer timeouts of
-//! the paper are not here: when data is sent again is the sender's matter.
+//! There are several versions of Vegas, selected by `rules`. `linux` follows the kernel to the
+//! integer: slow start doubles every round trip and ends at the measured rate (W · `base_rtt` /
+//! `rtt` + 1), and a round trip counts with its minimum RTT, if there were three samples. `paper`:
+//! slow start doubles only every other round trip, so that the one between shows the queue, and one
+//! segment of a round trip is timed. `ns2` does the same with the mean RTT; slow start ends with
+//! 7/8 of the window, and a loss keeps 3/4. `freebsd` is the paper's without `gamma`, in whole
+//! milliseconds and bytes a millisecond. The paper's finer timeouts are not implemented:
+//! retransmission is the sender's task.
 //!
 //! - Brakmo, O'Malley, Peterson: TCP Vegas: New Techniques for Congestion Detection and Avoidance,
 //!   SIGCOMM 1994.
@@ -44,7 +45,7 @@ mod others;
 #[cfg(test)]
 mod tests;
 
-/// Vegas in the table.
+/// Vegas in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "vegas",
     kind: Kind::Delay,
@@ -81,16 +82,16 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// With fewer segments in the queue the window grows.
+    /// The window grows with fewer segments in the queue than this.
     #[serde(deserialize_with = "whole")]
     pub alpha: u64,
-    /// With more segments in the queue the window shrinks.
+    /// The window shrinks with more segments in the queue than this.
     #[serde(deserialize_with = "whole")]
     pub beta: u64,
-    /// With more segments in the queue slow start ends. FreeBSD's rules do not ask for it.
+    /// Slow start ends with more segments in the queue than this. FreeBSD's rules do not use it.
     #[serde(deserialize_with = "whole")]
     pub gamma: u64,
-    /// Whose Vegas: `linux`, `paper`, `ns2` or `freebsd`.
+    /// The version: `linux`, `paper`, `ns2` or `freebsd`.
     pub rules: Rules,
 }
 
@@ -100,15 +101,15 @@ impl Default for Config {
     }
 }
 
-/// Whose Vegas it is.
+/// The version of Vegas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rules {
     /// The kernel's.
     Linux,
-    /// What the papers say.
+    /// That of the papers.
     Paper,
-    /// What ns-2 makes of them.
+    /// ns-2's reading of the papers.
     Ns2,
     /// FreeBSD's.
     Freebsd,
@@ -121,15 +122,15 @@ pub struct Vegas {
     flavour: Flavour,
     window: Window,
     delays: Delays,
-    /// Segments thought to be in the queue.
+    /// The estimated segments in the queue.
     diff: f64,
-    /// The RTT that says so.
+    /// The RTT of that estimate.
     rtt: u64,
     /// RTTs of the round trip: their sum, their number, and the newest.
     sum: u64,
     count: u64,
     newest: u64,
-    /// Whether ACKs widen the window until the next decision. The kernel has no need of it.
+    /// Whether ACKs grow the window until the next decision. Not used by the kernel's rules.
     grows: bool,
 }
 
@@ -150,12 +151,12 @@ impl Vegas {
         }
     }
 
-    /// As `tcp_vegas_cong_avoid` goes on.
+    /// Follows `tcp_vegas_cong_avoid`.
     fn go_on(&mut self, flow: &FlowState, credit: u64) {
         if !self.delays.is_on() {
             self.go_on_like_reno(flow, credit);
         } else if !self.delays.is_round_over(flow) {
-            // Whether the window was full matters to Reno alone.
+            // Only Reno checks whether the window was full.
             self.window.slow_start(credit);
         } else {
             if self.delays.are_enough() {
@@ -176,14 +177,14 @@ impl Vegas {
         }
     }
 
-    /// What the round trip just ended says of the queue, and what to do about it.
+    /// Decides by the queue that the last round trip shows.
     fn decide(&mut self, credit: u64) {
         let (cwnd, base, rtt) = (self.window.cwnd(), self.delays.base(), self.delays.least());
         let diff = self.times(cwnd, rtt.saturating_sub(base)) / base;
         (self.diff, self.rtt) = (diff as f64, rtt);
         if self.window.in_slow_start() {
             if diff > self.config.gamma {
-                // One more, because a part of a segment was cut off.
+                // One more, because a fraction of a segment was truncated.
                 let measured = u128::from(cwnd) * u128::from(base) / u128::from(rtt) + 1;
                 self.slow_down_to(u64::try_from(measured).unwrap_or(u64::MAX).min(cwnd));
             } else {
@@ -195,20 +196,20 @@ impl Vegas {
             self.window.set(cwnd.saturating_add(1));
         }
         self.window.set(self.window.cwnd().max(2));
-        // A window in congestion avoidance vouches for three quarters of itself
+        // A window in congestion avoidance justifies a threshold of three quarters of itself
         // (`tcp_current_ssthresh`).
         let cwnd = self.window.cwnd();
         self.window.set_threshold(self.window.ssthresh().max((cwnd >> 1) + (cwnd >> 2)));
     }
 
-    /// The product has 32 bits in the kernel, and what is more is lost: with 10,000 segments that is
-    /// from 430 ms of queue on.
+    /// The product has 32 bits in the kernel and overflows: with 10,000 segments, from 430 ms of
+    /// queue on.
     fn times(&self, cwnd: u64, delay: u64) -> u64 {
         let product = cwnd.saturating_mul(delay);
         if self.flavour == Flavour::Linux { product & u64::from(u32::MAX) } else { product }
     }
 
-    /// Shrinks the window so that it is not slow start which follows.
+    /// Shrinks the window without a following slow start.
     fn slow_down_to(&mut self, cwnd: u64) {
         self.window.set(cwnd);
         self.window.set_threshold(self.window.ssthresh().min(self.window.cwnd()));
@@ -278,7 +279,7 @@ impl CongestionControl for Vegas {
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         // `diff`: segments estimated to be in the queue.
         record("diff", self.diff);
-        // `BaseRTT`: least RTT of the flow, in milliseconds; 0 until there is one.
+        // `BaseRTT`: minimum RTT of the flow, in milliseconds; 0 until there is one.
         record("base_rtt_ms", self.delays.base_ms());
         // RTT from which `diff` was computed, in milliseconds.
         record("rtt_ms", in_ms(self.rtt));

@@ -1,25 +1,27 @@
-//! Veno: Reno, with Vegas's eye for the queue to tell losses by chance from losses by congestion.
+//! Veno: Reno with Vegas's estimate of the queue, to distinguish random losses from congestion
+//! losses.
 //!
-//! As Vegas does, Veno estimates how many segments of its window W wait in a queue:
+//! As in Vegas, Veno estimates how many segments of its window W wait in a queue:
 //!
 //! ```text
 //! diff = W · (rtt - base_rtt) / rtt
 //! ```
 //!
-//! `base_rtt` is the least RTT ever seen and `rtt` the least since the last ACK. It does not steer by
-//! that, but takes Reno's window and changes two things:
+//! `base_rtt` is the minimum RTT ever seen and `rtt` the minimum since the last ACK. Veno keeps
+//! Reno's window with two changes:
 //!
-//! - The increase: with `beta` segments or more in the queue the window grows by one segment every
-//!   other round trip, not every one, so it stays longer near the best place.
-//! - The decrease: a loss with fewer than `beta` in the queue was hardly congestion, and four fifths
-//!   of the window are kept. With more it is halved.
+//! - The increase: with `beta` segments or more in the queue the window grows by one segment only
+//!   every other round trip, so it stays longer near the best size.
+//! - The decrease: a loss with fewer than `beta` segments in the queue is probably not due to
+//!   congestion, and four fifths of the window are kept. With more, the window is halved.
 //!
-//! That helps on wireless links, where losses come by chance and the queue is short. With long queues
-//! and no other losses it is Reno, a little slower. Like Vegas it depends on `base_rtt`, and so on
-//! having seen the path empty.
+//! That helps on wireless links, where losses are random and the queue is short. With long queues
+//! and no random losses Veno is a slightly slower Reno. Like Vegas it depends on `base_rtt`, and so
+//! on having seen the path empty.
 //!
-//! The same in both flavours: the kernel's arithmetic, with `diff` in half segments. There, the RTTs
-//! counted are never forgotten, so that the estimate starts with the third of the connection.
+//! Both flavours use the kernel's arithmetic, with `diff` in half segments. In the kernel, the
+//! number of RTT samples is never reset, so the estimate starts with the third sample of the
+//! connection.
 //!
 //! - Fu, Liew: TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks, IEEE JSAC
 //!   21(2), 2003.
@@ -33,7 +35,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
-/// Veno in the table.
+/// Veno in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "veno",
     kind: Kind::LossAndDelay,
@@ -51,10 +53,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Segments in the queue from which on it is congestion; counted in halves.
+    /// The segments in the queue from which a loss counts as congestion; counted in halves.
     #[serde(deserialize_with = "above_zero")]
     pub beta: f64,
-    /// Share kept after a loss with fewer than that.
+    /// Share kept after a loss with a shorter queue.
     #[serde(deserialize_with = "share")]
     pub kept_by_chance: f64,
 }
@@ -77,7 +79,7 @@ pub struct Veno {
     count: u16,
     /// Half segments in the queue.
     diff: u64,
-    /// Of two round trips in congestion, this is the one to grow in.
+    /// Whether this round trip of two in congestion is the one with growth.
     grows: bool,
 }
 
@@ -95,7 +97,7 @@ impl Veno {
         }
     }
 
-    /// The queue, from the RTTs since the last ACK that counted.
+    /// Estimates the queue, from the RTTs since the last ACK that counted.
     fn estimate(&mut self) {
         let (base, rtt) = (self.delays.base(), self.delays.least());
         let window = u128::from(self.window.cwnd()) << 1;
@@ -103,7 +105,7 @@ impl Veno {
         self.diff = u64::try_from(window.saturating_sub(target)).unwrap_or(u64::MAX);
     }
 
-    /// Congestion avoidance with a queue: a segment every other window of ACKs.
+    /// Congestion avoidance with a queue: a segment for every other window of ACKs.
     fn grow_slowly(&mut self, credit: u64) {
         let (cwnd, earned) = (self.window.cwnd(), self.window.credit());
         if earned < cwnd as f64 {
@@ -129,7 +131,8 @@ impl CongestionControl for Veno {
     }
 
     fn on_begin(&mut self, flow: &FlowState) {
-        // The kernel counts the RTT of the handshake, and begins after that (`tcp_veno_init`).
+        // The kernel counts the RTT of the handshake, and initializes Veno after that
+        // (`tcp_veno_init`).
         self.count = u16::from(flow.min_rtt < Duration::MAX);
     }
 
@@ -191,7 +194,7 @@ impl CongestionControl for Veno {
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         // `N`: segments estimated to be in the queue.
         record("diff", self.diff as f64 / 2.0);
-        // Least RTT of the flow, in milliseconds; 0 until there is one.
+        // Minimum RTT of the flow, in milliseconds; 0 until there is one.
         record("base_rtt_ms", self.delays.base_ms());
     }
 }
@@ -219,8 +222,8 @@ mod tests {
 
     #[test]
     fn a_loss_with_a_queue_keeps_half() {
-        // 80 * 10 / 110 = 7.3 wait, and 3 are too many; in halves, with what is cut off of the rest:
-        // 160 - 160 * 100 / 110 = 15.
+        // 80 * 10 / 110 = 7.3 wait, which is more than 3; in halves and truncated: 160 - 160 * 100
+        // / 110 = 15.
         let mut cc = veno();
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.round();
@@ -234,10 +237,10 @@ mod tests {
 
     #[test]
     fn with_a_queue_the_window_grows_every_other_round_trip() {
-        // Of each 21 ACKs, 20 are saved and the next one buys, every other time. With 20 to 22
-        // segments, 20 * 20 / 120 = 3.3 wait. The first ACK that buys is the first of the second round
-        // trip; the next, with 21 to be saved, is the third of the third and buys nothing, and the one
-        // after that is the fourth of the fourth.
+        // In every other round trip, 20 of 21 ACKs are saved and the next one buys a segment. With
+        // 20 to 22 segments, 20 * 20 / 120 = 3.3 wait. The first ACK that buys is the first of the
+        // second round trip; the next, with 21 to be saved, is the third of the third and buys
+        // nothing, and the one after that is the fourth of the fourth.
         let mut cc = veno();
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.round();

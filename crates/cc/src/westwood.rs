@@ -1,30 +1,30 @@
 //! Westwood (2002): after a loss, the window that just fills the path, from the rate of the ACKs.
 //!
-//! Reno halves whatever the reason of a loss. Westwood measures how fast ACKs report data and sets the
-//! window to what that rate needs without a queue, so a loss that has nothing to do with congestion,
-//! as on a radio link, costs next to nothing.
+//! Reno halves the window whatever the reason of a loss. Westwood measures the rate of acknowledged
+//! data and sets the window to the size that this rate needs without a queue, so a loss without
+//! congestion, as on a radio link, costs next to nothing.
 //!
 //! Each ACK is a sample of the bandwidth, `b = d / delta`: the data it stands for (`AckedCount`: a
-//! duplicate counts for one segment, and what duplicates have counted is taken off the cumulative ACK
-//! that ends them) over the time since the last ACK. A low-pass filter with the time constant `tau`
-//! smooths them:
+//! duplicate counts for one segment, and the segments counted by duplicates are subtracted from the
+//! cumulative ACK that ends them) over the time since the last ACK. A low-pass filter with the time
+//! constant `tau` smooths the samples:
 //!
 //! - `BWE = a * BWE + (1 - a) * (b + b_before) / 2`, with `a = (2 tau - delta) / (2 tau + delta)`;
-//! - for each `tau / 2` without an ACK, a sample of zero is put in between;
-//! - after a loss or a timeout `ssthresh = max(2, BWE * RTTmin)` in segments; after a loss the window is
-//!   no wider than that, after a timeout one segment. Growth is Reno's.
+//! - for each `tau / 2` without an ACK, a sample of zero is inserted;
+//! - after a loss or a timeout `ssthresh = max(2, BWE * RTTmin)` in segments; after a loss the
+//!   window is at most that, after a timeout one segment. Growth is Reno's.
 //!
-//! It fills lossy links far better than Reno. ACKs that were compressed on their way back come faster
-//! than data went, and then it overestimates: up to a hundred times (Grieco and Mascolo 2004, figure 1).
-//! Westwood+ was made for that.
+//! Westwood fills lossy links far better than Reno. ACKs compressed on the return path arrive
+//! faster than the data did, and cause an overestimate of up to a hundred times (Grieco and Mascolo
+//! 2004, figure 1). Westwood+ corrects that.
 //!
-//! An ACK that comes at the same instant as the one before counts with the next.
+//! An ACK at the same instant as the one before counts with the next.
 //!
 //! - Casetti, Gerla, Mascolo, Sanadidi, Wang: TCP Westwood: end-to-end congestion control for
 //!   wired/wireless networks, Wireless Networks 8, 2002: §2.2 the filter, §2.3 `AckedCount`, §3 the
-//!   answer to losses, §4 `tau` = 500 ms.
-//! - Mascolo, Casetti, Gerla, Sanadidi, Wang: TCP Westwood: bandwidth estimation for enhanced transport
-//!   over wireless links, `MobiCom` 2001.
+//!   reaction to losses, §4 `tau` = 500 ms.
+//! - Mascolo, Casetti, Gerla, Sanadidi, Wang: TCP Westwood: bandwidth estimation for enhanced
+//!   transport over wireless links, `MobiCom` 2001.
 
 use crate::{
     Ack, Algorithm, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks, Preset,
@@ -33,7 +33,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::{Duration, Time};
 
-/// Westwood in the table.
+/// Westwood in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "westwood",
     kind: Kind::LossAndDelay,
@@ -64,14 +64,14 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How samples are smoothed: `tau`, by the time between them, with samples of zero while there is
-    /// none; or `constant`, by `alpha` for each ACK whenever it comes.
+    /// The filter of samples: `tau`, by the time between samples, with samples of zero during
+    /// silence; or `constant`, with the weight `alpha` for each ACK.
     pub filter: Filter,
     /// Time constant of the filter `tau`, in milliseconds; 500 in the paper's experiments (§4).
     #[serde(deserialize_with = "above_zero")]
     pub tau_ms: f64,
-    /// Share that the filter `constant` keeps of the estimate with each ACK; what the filter `tau`
-    /// keeps when ACKs come `tau / 10` apart (§2.2).
+    /// Share of the estimate that the filter `constant` keeps with each ACK; the share that the
+    /// filter `tau` keeps when ACKs are `tau / 10` apart (§2.2).
     #[serde(deserialize_with = "share")]
     pub alpha: f64,
 }
@@ -88,7 +88,7 @@ impl Default for Config {
 pub enum Filter {
     /// With a time constant.
     Tau,
-    /// With a constant share.
+    /// With a constant weight.
     Constant,
 }
 
@@ -111,19 +111,20 @@ struct Bandwidth {
     last_ack: Option<Time>,
 }
 
-/// How much data an ACK stands for, with duplicate ACKs (§2.3). In bytes, as Linux does it.
+/// The data that an ACK stands for, with duplicate ACKs (§2.3). In bytes, as in Linux.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckedCount {
-    /// What was acknowledged before.
+    /// The previous acknowledgment.
     una: Option<u64>,
-    /// What duplicates have counted and no cumulative ACK has covered yet.
+    /// Bytes counted by duplicates and not yet covered by a cumulative ACK.
     accounted: u64,
 }
 
 impl AckedCount {
     /// The bytes that this ACK stands for.
     pub fn take(&mut self, flow: &FlowState, ack: &Ack) -> u64 {
-        // Where the first begins is not known, so it looks like a duplicate (`first_ack` of Linux).
+        // The start of the first ACK is unknown, so it counts as a duplicate (`first_ack` of
+        // Linux).
         let before = self.una.replace(flow.una).unwrap_or(flow.una);
         let acked = flow.una.saturating_sub(before);
         if ack.is_predicted {
@@ -175,10 +176,10 @@ impl Bandwidth {
         self.last_sample = sample;
     }
 
-    /// A sample of zero for each half of `tau` in which no ACK came; returns what is left of the time.
+    /// Inserts a sample of zero for each half of `tau` without an ACK; returns the remaining time.
     fn pass_silence(&mut self, delta: f64, tau: f64) -> f64 {
         let step = tau / 2.0;
-        // The ACK itself is a sample: it has a step to itself, if not less.
+        // The ACK itself is a sample with a step of its own.
         let silent = (libm::ceil(delta / step) - 1.0).max(0.0);
         if silent >= 1.0 {
             // (2 tau - tau / 2) / (2 tau + tau / 2).
@@ -201,7 +202,7 @@ impl Westwood {
         }
     }
 
-    /// What fills the path without a queue, in segments.
+    /// The window that fills the path without a queue, in segments.
     fn ideal(&self, flow: &FlowState) -> u64 {
         if flow.min_rtt == Duration::MAX {
             return 2;
@@ -281,7 +282,8 @@ mod tests {
 
     #[test]
     fn a_loss_leaves_what_fills_the_path() {
-        // 1460 bytes each 10 ms, for 100 ms: ten segments; rounded down as the filter is below.
+        // 1460 bytes each 10 ms, for 100 ms: ten segments, rounded down as the filter is below
+        // that.
         let mut cc = westwood("{}");
         let flow = steady(&mut cc, 1001);
         cc.window.slow_start(90);
@@ -300,7 +302,7 @@ mod tests {
             (0.25, 1000.0, 0.25),
             // 0.6 * 1000 + 0.4 * (0 + 1000) / 2.
             (0.30, 800.0, 0.05),
-            // 0.6 of that, as both samples are zero now.
+            // 0.6 of that, since both samples are zero now.
             (0.60, 480.0, 0.10),
         ] {
             let mut bandwidth = start;
@@ -332,11 +334,11 @@ mod tests {
         let mut take =
             |una| counted.take(&FlowState { una: una * MSS, ..FLOW }, &Ack::default()) / MSS;
         assert_eq!([take(1), take(1), take(1), take(1)], [1, 1, 1, 1]);
-        // Three duplicates, and an ACK of five segments: two are new.
+        // Three duplicates and an ACK of five segments, of which two are new.
         assert_eq!(take(6), 2);
-        // A delayed ACK with nothing accounted for.
+        // A delayed ACK without preceding duplicates.
         assert_eq!(take(8), 2);
-        // More duplicates than a partial ACK covers: it counts for the one that was repaired.
+        // More duplicates than a partial ACK covers: the ACK counts for the one repaired segment.
         assert_eq!([take(8), take(8), take(8), take(8)], [1; 4]);
         assert_eq!([take(10), take(15)], [1, 3]);
     }

@@ -1,29 +1,31 @@
 //! Westwood+: Westwood with one sample of the bandwidth per round trip.
 //!
-//! After a loss the window becomes what the path holds without a queue, from an estimate of the
-//! bandwidth and the least RTT, whatever the loss was due to. Westwood took each ACK for a sample, and
-//! ACKs that had been compressed on their way back made it overestimate. Westwood+ counts what was
-//! acknowledged over a whole round trip:
+//! After a loss the window becomes the BDP of the path, from an estimate of the bandwidth and the
+//! minimum RTT, whatever the cause of the loss. Westwood samples each ACK, and ACKs compressed on
+//! the return path cause overestimates. Westwood+ counts the data acknowledged over a whole round
+//! trip:
 //!
 //! - every `max(RTT, 50 ms)`: `b` = bytes acknowledged (duplicates as in Westwood) over the time;
 //! - two filters in a row, each `7/8 old + 1/8 new`, in whole bytes per millisecond;
-//! - when recovery is over: `ssthresh = cwnd = max(2, estimate * RTTmin / mss)`. While it goes on the
-//!   window is led to a half, as Reno's;
-//! - after a timeout: that `ssthresh`, and slow start. `RTTmin` is forgotten until the next ACK.
+//! - at the end of recovery: `ssthresh = cwnd = max(2, estimate * RTTmin / mss)`. During recovery
+//!   the window is reduced to a half, as in Reno;
+//! - after a timeout: that `ssthresh`, and slow start. `RTTmin` is reset until the next ACK.
 //!
 //! That is Linux's `westwood`, to the integer, and the default. In the paper there is one filter,
-//! `0.9 old + 0.1 new`, no least interval, and the window is set when the loss is found: `filter =
-//! "paper"`. Growth is Reno's.
+//! `0.9 old + 0.1 new`, no minimum interval, and the window is set when the loss is found:
+//! `filter = "paper"`. Growth is Reno's.
 //!
-//! It keeps links full where losses are random, and empties a queue that it filled. When a loss comes
-//! before the filters have settled, some twenty round trips, it undershoots: slow start ends in a window
-//! of a tenth. In Linux the estimate is in whole bytes per millisecond, and each filter stops up to 7
-//! short of a rate that it comes to from below: a tenth of 1 Mbit/s. RTTs are rounded up to milliseconds:
-//! on paths of less than one the window is too wide by as much.
+//! Westwood+ keeps links full where losses are random, and empties a queue that it has filled. A
+//! loss before the filters have settled, within some twenty round trips, leaves too small a window:
+//! slow start ends in a tenth of the window. In Linux the estimate is in whole bytes per
+//! millisecond, and each filter stops up to 7 short of a rate approached from below: a tenth of 1
+//! Mbit/s. RTTs are rounded up to milliseconds, so the window is too large by that factor on paths
+//! of less than a millisecond.
 //!
 //! - Grieco, Mascolo: Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP
 //!   congestion control, ACM CCR 34(2), 2004: §2.1.
-//! - Dell'Aera, Grieco, Mascolo: Linux 2.4 implementation of Westwood+ TCP with rate-halving, ICC 2004.
+//! - Dell'Aera, Grieco, Mascolo: Linux 2.4 implementation of Westwood+ TCP with rate-halving, ICC
+//!   2004.
 //! - Linux 6.12, `tcp_westwood.c`.
 
 use crate::kernel::{jiffies, micros};
@@ -38,7 +40,7 @@ use tcplab_units::Duration;
 #[cfg(test)]
 mod tests;
 
-/// Westwood+ in the table.
+/// Westwood+ in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "westwood+",
     kind: Kind::LossAndDelay,
@@ -69,8 +71,8 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Whose filter, and whose answer to a loss: `linux`, `paper`, or `tustin` (the paper's with the
-    /// mean of the last two samples, as ns-3).
+    /// The filter, and the reaction to a loss: `linux`, `paper`, or `tustin` (the paper's with the
+    /// mean of the last two samples, as in ns-3).
     pub filter: Filter,
     /// Share that the filters `paper` and `tustin` keep of the estimate (equation 1 of the paper).
     #[serde(deserialize_with = "share")]
@@ -87,17 +89,17 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Filter {
-    /// Two in a row, in whole numbers.
+    /// Two filters in a row, in whole numbers.
     Linux,
-    /// One.
+    /// One filter.
     Paper,
-    /// One, of the mean of two samples.
+    /// One filter of the mean of two samples.
     Tustin,
 }
 
-/// The kernel does not filter over less than this, in jiffies.
+/// The minimum interval of a sample in the kernel, in jiffies.
 const LEAST_INTERVAL: u64 = 50;
-/// The RTT before there is one, in jiffies.
+/// The RTT before the first sample, in jiffies.
 const INITIAL_RTT: u64 = 20_000;
 
 /// The Westwood+ controller of one flow.
@@ -114,12 +116,12 @@ pub struct WestwoodPlus {
     estimate: Estimate,
     /// The last sample of the bandwidth, in bytes per jiffy.
     sample: f64,
-    /// The last RTT and the least, in jiffies.
+    /// The last RTT and the minimum, in jiffies.
     rtt: u64,
     rtt_min: u64,
-    /// The next RTT is the least.
+    /// Whether the next RTT becomes the minimum.
     forgets_rtt_min: bool,
-    /// The last episode began with a timeout.
+    /// Whether the last episode began with a timeout.
     timed_out: bool,
     mss: u64,
 }
@@ -160,7 +162,8 @@ impl Estimate {
                 let sample = bytes as f64 / interval as f64;
                 let new = match config.filter {
                     Filter::Tustin => f64::midpoint(sample, before),
-                    // The paper does not say where it begins. As in Linux, where the first sample is.
+                    // The paper does not give an initial value. As in Linux, it is the first
+                    // sample.
                     _ if *estimate <= 0.0 => {
                         *estimate = sample;
                         sample
@@ -188,7 +191,7 @@ impl Estimate {
     }
 }
 
-/// The filter of the kernel: an eighth of it is new.
+/// The kernel's filter, with a weight of an eighth for the new value.
 fn eighth(old: u64, new: u64) -> u64 {
     ((7 * u128::from(old) + u128::from(new)) >> 3) as u64
 }
@@ -213,7 +216,7 @@ impl WestwoodPlus {
         }
     }
 
-    /// What fills the path without a queue, in segments.
+    /// The window that fills the path without a queue, in segments.
     fn ideal(&self) -> u64 {
         (self.estimate.bytes_in(self.rtt_min) / self.mss).max(2)
     }
@@ -222,7 +225,7 @@ impl WestwoodPlus {
         self.config.filter == Filter::Linux
     }
 
-    /// Takes the sample if its round trip is over.
+    /// Ends the sample if its round trip is over.
     fn end_sample(&mut self, now: u64) {
         let since = *self.since.get_or_insert(now);
         let interval = now.saturating_sub(since);
@@ -266,8 +269,9 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn opening(&self, cwnd: u64) -> (u64, Option<u64>) {
-        // A timeout of the SYN asks `tcp_westwood_bw_rttmin` (`CA_EVENT_LOSS`), which knows no bandwidth yet.
-        // The thresholds of all other algorithms are far above the window of one that the timeout leaves.
+        // A timeout of the SYN calls `tcp_westwood_bw_rttmin` (`CA_EVENT_LOSS`), which knows no
+        // bandwidth yet. The thresholds of all other algorithms are far above the window of one
+        // after that timeout.
         (cwnd, (cwnd == 1).then_some(2))
     }
 
@@ -303,7 +307,7 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn floor(&self) -> Option<u64> {
-        // `min_cwnd` of the module: rate halving may go on to where recovery will end anyway.
+        // `min_cwnd` of the module: rate halving may continue to the window at the end of recovery.
         (self.flavour == Flavour::Linux && self.is_linux()).then(|| self.ideal())
     }
 
@@ -322,9 +326,9 @@ impl CongestionControl for WestwoodPlus {
         record("sample_mbit_s", self.sample * 8.0 / 1e3);
         // Last RTT, in milliseconds.
         record("rtt_ms", self.rtt as f64);
-        // Least RTT, in milliseconds.
+        // Minimum RTT, in milliseconds.
         record("rtt_min_ms", self.rtt_min as f64);
-        // Segments that fill the path without a queue: bandwidth times least RTT; at least 2.
+        // Segments that fill the path without a queue: bandwidth times minimum RTT; at least 2.
         record("ideal_cwnd", self.ideal() as f64);
     }
 }

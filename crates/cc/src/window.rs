@@ -1,15 +1,16 @@
-//! The window of an ack-clocked algorithm: how it grows, shrinks and comes back.
+//! The window of an ack-clocked algorithm: growth, reduction and undo.
 //!
-//! - RFC 5681 §3.1: slow start, congestion avoidance, the floors of `ssthresh` and of the window.
+//! - RFC 5681 §3.1: slow start, congestion avoidance, the minima of `ssthresh` and of the window.
 //! - RFC 5681 §4.1: restart after idle.
-//! - RFC 4015, RFC 9438 §4.9: undo of a false alarm.
+//! - RFC 4015, RFC 9438 §4.9: undo of a spurious reduction.
 //!
-//! How much an ACK is worth (`Ack::credit`) is the stack's setting; algorithms decide what to buy.
+//! The growth credit of an ACK (`Ack::credit`) is the stack's setting; algorithms decide the price
+//! of a segment.
 
 use crate::{Cause, Congestion, Control, CutBase, Flavour, FlowState, Init, Left};
 use tcplab_units::Duration;
 
-/// What `ssthresh` is until something sets it (RFC 5681 §3.1: arbitrarily high).
+/// The initial `ssthresh` (RFC 5681 §3.1: arbitrarily high).
 const UNKNOWN: u64 = u64::MAX;
 
 /// A congestion window with its slow-start threshold, in whole segments.
@@ -17,7 +18,7 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct Window {
     cwnd: u64,
     ssthresh: u64,
-    /// What has been earned towards the next segment of congestion avoidance.
+    /// Credit towards the next segment of congestion avoidance.
     credit: f64,
     /// `cwnd` and `ssthresh` before the last decrease.
     before: Option<(u64, u64)>,
@@ -27,7 +28,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window a connection begins with.
+    /// The initial window of a connection.
     pub fn new(init: &Init) -> Self {
         let initial = init.initial_window.max(1);
         Self {
@@ -46,7 +47,7 @@ impl Window {
         self.cwnd
     }
 
-    /// Where slow start ends; `u64::MAX` until that is known.
+    /// The end of slow start; `u64::MAX` until known.
     pub fn ssthresh(&self) -> u64 {
         self.ssthresh
     }
@@ -56,22 +57,22 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Whether nothing has set `ssthresh` yet: the first slow start of the connection.
+    /// Whether `ssthresh` has not been set yet: the first slow start of the connection.
     pub fn in_first_slow_start(&self) -> bool {
         self.ssthresh == UNKNOWN
     }
 
-    /// What has been earned towards the next segment of congestion avoidance.
+    /// The credit towards the next segment of congestion avoidance.
     pub fn credit(&self) -> f64 {
         self.credit
     }
 
-    /// Sets what has been earned towards the next segment, for algorithms that buy it themselves.
+    /// Sets the credit towards the next segment, for algorithms that count it themselves.
     pub fn set_credit(&mut self, credit: f64) {
         self.credit = credit;
     }
 
-    /// What a decrease starts from: the window or the flight, as the stack is set.
+    /// The base of a decrease: the window or the flight, by the stack's setting.
     pub fn cut_from(&self, event: Congestion) -> u64 {
         match self.cut_base {
             CutBase::Cwnd => self.cwnd,
@@ -79,7 +80,7 @@ impl Window {
         }
     }
 
-    /// The decision of an algorithm that has only a window.
+    /// The decision of an algorithm with only a window.
     pub fn control(&self) -> Control {
         Control {
             cwnd: self.cwnd,
@@ -91,7 +92,7 @@ impl Window {
         }
     }
 
-    /// Slow start: a segment for each of `credit`, up to `ssthresh`. Returns what is left for
+    /// Slow start: a segment for each of `credit`, up to `ssthresh`. Returns the credit left for
     /// congestion avoidance.
     pub fn slow_start(&mut self, credit: u64) -> u64 {
         if !self.in_slow_start() {
@@ -106,7 +107,7 @@ impl Window {
     /// Additive increase: one segment for every `per` of `credit`.
     pub fn grow(&mut self, per: f64, credit: u64) {
         if self.flavour == Flavour::Linux && self.credit >= per {
-            // What was saved towards a dearer segment buys one of this price (tcp_cong_avoid_ai).
+            // Credit saved at a higher price buys one segment at this price (tcp_cong_avoid_ai).
             self.credit = 0.0;
             self.cwnd = self.cwnd.saturating_add(1);
         }
@@ -117,7 +118,8 @@ impl Window {
         }
     }
 
-    /// Reno's growth, if the window is full: slow start, then a segment for each window of credit.
+    /// Reno's growth, if the window is the limit: slow start, then a segment for each window of
+    /// credit.
     pub fn grow_as_reno(&mut self, flow: &FlowState, credit: u64) {
         if !flow.cwnd_limited {
             return;
@@ -128,8 +130,8 @@ impl Window {
         }
     }
 
-    /// Moves the window by so many segments up or down, but not below `least`; what is less than one is
-    /// kept. For algorithms that do not [`grow`](Self::grow).
+    /// Moves the window by so many segments up or down, but not below `least`; fractions are kept.
+    /// For algorithms that do not [`grow`](Self::grow).
     pub fn drift(&mut self, segments: f64, least: u64) {
         let total = self.credit + segments;
         let whole = libm::floor(total);
@@ -145,7 +147,7 @@ impl Window {
         }
     }
 
-    /// Widens the window to `cwnd`, unless it is wider.
+    /// Raises the window to `cwnd`, unless it is larger.
     pub fn raise(&mut self, cwnd: u64) {
         if cwnd > self.cwnd {
             self.cwnd = cwnd;
@@ -153,7 +155,7 @@ impl Window {
         }
     }
 
-    /// Ends slow start where the window stands.
+    /// Ends slow start at the current window.
     pub fn leave_slow_start(&mut self) {
         self.ssthresh = self.cwnd;
     }
@@ -163,43 +165,46 @@ impl Window {
         self.cwnd = cwnd.max(1);
     }
 
-    /// Slow start ends at `ssthresh`.
+    /// Sets `ssthresh`, where slow start ends.
     pub fn set_threshold(&mut self, ssthresh: u64) {
         self.ssthresh = ssthresh.max(1);
     }
 
     /// Multiplicative decrease: `ssthresh` is the `kept` share of the window or the flight, and the
-    /// window follows, after a timeout to one segment.
+    /// window follows; after a timeout to one segment.
     ///
-    /// Where the flight was larger than the window, RFC 5681 would widen the window. This does not.
+    /// Where the flight is larger than the window, RFC 5681 would raise the window. This function
+    /// does not.
     pub fn shrink(&mut self, flow: &FlowState, event: Congestion, kept: f64) {
         self.shrink_to(flow, event, share_of(self.cut_from(event), kept));
     }
 
-    /// The same, to a threshold of `kept` segments that the algorithm computed; at least two.
+    /// Decreases to a threshold of `kept` segments computed by the algorithm; at least two.
     pub fn shrink_to(&mut self, flow: &FlowState, event: Congestion, kept: u64) {
         if !event.again {
             self.before = Some((self.cwnd, self.threshold_in_hindsight()));
             // RFC 5681 §3.1, equation 4.
             self.ssthresh = kept.max(2);
         }
-        // A threshold above the window, like that of Westwood's estimate, does not widen it.
+        // A threshold above the window, like that of Westwood's estimate, does not raise the
+        // window.
         self.cwnd = match (event.cause, self.flavour) {
             (Cause::Loss, Flavour::Rfc) => self.cwnd.min(self.ssthresh),
-            // tcp_end_cwnd_reduction: the least threshold leads from one segment up to two.
+            // tcp_end_cwnd_reduction: the minimum threshold raises a window of one segment to two.
             (Cause::Loss | Cause::Ecn, Flavour::Linux) => self.cwnd.max(2).min(self.ssthresh),
-            // RFC 9438 §4.6: a mark lost nothing, so one segment keeps the ACKs coming.
+            // RFC 9438 §4.6: nothing is lost with a mark, so one segment keeps the ACK clock
+            // running.
             (Cause::Ecn, Flavour::Rfc) => self.cwnd.min(kept.max(1)),
             // RFC 5681 §3.1: the loss window.
             (Cause::Timeout, Flavour::Rfc) => 1,
-            // tcp_enter_loss: room for one more than what may still arrive.
+            // tcp_enter_loss: one more than the segments that may still arrive.
             (Cause::Timeout, Flavour::Linux) => flow.in_flight.saturating_add(1),
         };
         self.credit = 0.0;
     }
 
-    /// What `ssthresh` was worth. In Linux a window in congestion avoidance vouches for three quarters
-    /// of itself (`tcp_current_ssthresh`).
+    /// The threshold to remember. In Linux a window in congestion avoidance justifies a threshold
+    /// of three quarters of itself (`tcp_current_ssthresh`).
     fn threshold_in_hindsight(&self) -> u64 {
         match self.flavour {
             Flavour::Rfc => self.ssthresh,
@@ -207,20 +212,20 @@ impl Window {
         }
     }
 
-    /// Keeps `ssthresh` at what it was worth.
+    /// Keeps `ssthresh` at the threshold to remember.
     pub fn vouch(&mut self) {
         self.ssthresh = self.threshold_in_hindsight();
     }
 
-    /// Takes back the last decrease and returns whether it did.
+    /// Undoes the last decrease and returns whether it did.
     ///
-    /// A window that has outgrown what it was before keeps what it has (RFC 9438 §4.9.2).
+    /// A window that has outgrown its earlier size stays (RFC 9438 §4.9.2).
     pub fn undo(&mut self) -> bool {
         let Some((cwnd, ssthresh)) = self.before.take() else { return false };
         let is_smaller = self.cwnd < cwnd;
         self.cwnd = self.cwnd.max(cwnd);
         match self.flavour {
-            // tcp_undo_cwnd_reduction: whatever became of the window.
+            // tcp_undo_cwnd_reduction: whatever the window is now.
             Flavour::Linux => self.ssthresh = self.ssthresh.max(ssthresh),
             Flavour::Rfc if is_smaller => (self.ssthresh, self.credit) = (ssthresh, 0.0),
             Flavour::Rfc => {}
@@ -228,10 +233,10 @@ impl Window {
         is_smaller
     }
 
-    /// After idle no ACKs clock the flow: it begins again with the first window (RFC 5681 §4.1).
-    /// What went before says nothing of the path any more, so there is no undo across it.
+    /// Restart after idle: without an ACK clock, the flow begins again with the initial window (RFC
+    /// 5681 §4.1). Earlier reductions can no longer be undone.
     ///
-    /// Linux halves the window for each timeout that has passed instead (`tcp_cwnd_restart`).
+    /// Linux instead halves the window for each RTO that has passed (`tcp_cwnd_restart`).
     pub fn restart(&mut self, flow: &FlowState, idle: Duration) {
         match self.flavour {
             Flavour::Rfc => self.cwnd = self.cwnd.min(self.initial),
@@ -247,14 +252,14 @@ impl Window {
             }
         }
         self.before = None;
-        // Linux goes on counting where it was.
+        // Linux keeps its count.
         if self.flavour == Flavour::Rfc {
             self.credit = 0.0;
         }
     }
 
-    /// Goes on from where another algorithm has led the window, with a threshold that is the algorithm's
-    /// own. The last decrease cannot be taken back any more: `tcp_init_congestion_control` forgets
+    /// Continues with the window of another algorithm, and with the algorithm's own threshold. The
+    /// last decrease can no longer be undone: `tcp_init_congestion_control` clears
     /// `prior_ssthresh`.
     pub fn take_over(&mut self, left: &Left) {
         self.cwnd = left.cwnd.max(1);
@@ -264,13 +269,13 @@ impl Window {
         (self.credit, self.initial, self.before) = (left.credit, left.initial, None);
     }
 
-    /// Goes on from `cwnd`, unless the window is smaller.
+    /// Limits the window to `cwnd`.
     pub fn cap(&mut self, cwnd: u64) {
         self.cwnd = self.cwnd.min(cwnd.max(1));
     }
 
-    /// A window that was not filled for a timeout goes half the way to the `used` part of it
-    /// (RFC 2861, `tcp_cwnd_application_limited`).
+    /// Reduces a window that was not filled for an RTO half the way to its `used` part (RFC 2861,
+    /// `tcp_cwnd_application_limited`).
     pub fn narrow(&mut self, used: u64) {
         let used = used.max(self.initial);
         if used < self.cwnd {
@@ -282,7 +287,7 @@ impl Window {
 
 /// The whole segments in a share of `segments`.
 ///
-/// Most decimal shares have no exact binary form: without the nudge, 0.7 of 90 would be 62.
+/// Most decimal shares have no exact binary form: without the correction, 0.7 of 90 would be 62.
 fn share_of(segments: u64, share: f64) -> u64 {
     (segments as f64 * share * (1.0 + 2.0 * f64::EPSILON)) as u64
 }
@@ -328,7 +333,7 @@ mod tests {
             window.drift(segments, 2);
             window.cwnd()
         };
-        // 10.5, 11, 10.75, 9.75, and 2 instead of -90.25, of which no part is kept.
+        // 10.5, 11, 10.75, 9.75, and 2 instead of -90.25, of which no fraction is kept.
         assert_eq!([0.5, 0.5, -0.25, -1.0, -100.0, 0.875].map(&mut drift), [10, 11, 10, 9, 2, 2]);
     }
 
@@ -363,7 +368,8 @@ mod tests {
 
     #[test]
     fn a_window_of_one_segment_ends_a_reduction_at_two_where_linux_does() {
-        // RFC 5681 equation 4 has a threshold of two; tcp_end_cwnd_reduction goes up to it.
+        // RFC 5681 equation 4 has a threshold of two; tcp_end_cwnd_reduction raises the window to
+        // it.
         for (flavour, expected) in [(Flavour::Rfc, 1), (Flavour::Linux, 2)] {
             for cut_base in [CutBase::Cwnd, CutBase::FlightSize] {
                 let mut window =
@@ -399,7 +405,7 @@ mod tests {
 
     #[test]
     fn linux_restores_the_threshold_of_a_window_that_was_no_larger() {
-        // tcp_undo_cwnd_reduction: two segments stay two, and the larger threshold counts.
+        // tcp_undo_cwnd_reduction: two segments stay two, and the larger threshold applies.
         for (flavour, restored) in [(Flavour::Linux, 11), (Flavour::Rfc, 2)] {
             let mut window = Window::new(&Init { initial_window: 2, flavour, ..INIT });
             window.set_threshold(11);

@@ -1,10 +1,10 @@
-//! The greatest of what was seen lately, in constant space.
+//! The recent maximum, in constant space.
 //!
-//! Kathleen Nichols' filter, as in `lib/win_minmax.c` of Linux: the best, and what would be the best
-//! without what came before it, twice. These are kept apart in time, so that when the best gets too old
-//! the next one is not about to. It is nearly always the true maximum of the window.
+//! Kathleen Nichols' filter, as in `lib/win_minmax.c` of Linux: the best value, the best after it,
+//! and the best after that. These are kept apart in time, so that when the best one expires the
+//! next is not about to. The result is nearly always the true maximum of the window.
 
-/// A value and when it was seen.
+/// A value and its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
     at: u64,
@@ -18,12 +18,12 @@ pub(crate) struct WindowedMax {
 }
 
 impl WindowedMax {
-    /// The maximum; zero until there was a value.
+    /// The maximum; zero before the first value.
     pub fn get(&self) -> u64 {
         self.best[0].value
     }
 
-    /// A value was seen; those before the last `window` are forgotten.
+    /// Adds a value; those before the last `window` expire.
     pub fn update(&mut self, window: u64, at: u64, value: u64) {
         let new = Seen { at, value };
         let age = |seen: Seen| at.wrapping_sub(seen.at);
@@ -49,7 +49,7 @@ impl WindowedMax {
         }
     }
 
-    /// The best is too old: the next takes its place.
+    /// The best value has expired: the next takes its place.
     fn shift(&mut self, new: Seen) {
         self.best = [self.best[1], self.best[2], new];
     }
@@ -73,7 +73,7 @@ mod tests {
     fn a_maximum_lasts_for_the_window() {
         let mut values = vec![5; 20];
         values[2] = 9;
-        // Seen at 2: the best until 12, and gone at 13.
+        // Seen at 2: the maximum until 12, and expired at 13.
         let expected: Vec<u64> =
             (0..20).map(|at| if (2..=12).contains(&at) { 9 } else { 5 }).collect();
         assert_eq!(maxima(&values), expected);

@@ -1,27 +1,29 @@
-//! `YeAH`: grow fast while the queue is short, like Reno when it is not, and drain it ahead of losses.
+//! `YeAH`: grow fast while the queue is short, like Reno when it is not, and drain it before losses
+//! occur.
 //!
-//! Once a round trip, `YeAH` estimates how many segments of its window W wait in the queue, from the
-//! least RTT of the round trip and the least ever seen:
+//! Once a round trip, `YeAH` estimates how many segments of its window W wait in the queue, from
+//! the minimum RTT of the round trip and the minimum ever seen:
 //!
 //! ```text
 //! queue = W · (rtt - base_rtt) / rtt
 //! ```
 //!
-//! - Fast mode: with `alpha` segments or fewer, and a queueing delay of at most `base_rtt / phy`, the
-//!   window grows as in Scalable TCP, by one for each min(W, 100) segments acknowledged.
-//! - Slow mode: else it grows as in Reno. With more than `alpha` in the queue it also shrinks at once,
-//!   by `queue / gamma` but no more than W / 2^`epsilon`: precautionary decongestion.
+//! - Fast mode: with `alpha` segments or fewer, and a queueing delay of at most `base_rtt / phy`,
+//!   the window grows as in Scalable TCP, by one for each min(W, 100) segments acknowledged.
+//! - Slow mode: otherwise the window grows as in Reno. With more than `alpha` segments in the queue
+//!   the window also shrinks at once, by `queue / gamma` but at most W / 2^`epsilon`: precautionary
+//!   decongestion.
 //! - `reno_count` is the window that Reno would have in this flow's place, and decongestion stops
-//!   there: without that, flows that go by loss would take all. It starts as half the window when slow
-//!   mode begins, grows by one each round trip in it, and is forgotten after `zeta` round trips in fast
-//!   mode.
-//! - After a loss the window shrinks by what was in the queue, at least W / 2^`delta`, at most by half.
-//!   With `rho` round trips in slow mode before, others compete, and it is half.
+//!   there: otherwise loss-based flows would take everything. It starts as half the window when
+//!   slow mode begins, grows by one each round trip in slow mode, and is reset after `zeta` round
+//!   trips in fast mode.
+//! - After a loss the window shrinks by the queue, at least W / 2^`delta`, at most by half. After
+//!   `rho` round trips in slow mode there is competition, and the window is halved.
 //!
-//! So it fills long fat paths in little time and keeps their queues short, without yielding to Reno.
-//! Like all that go by delay it depends on having seen the path empty.
+//! `YeAH` fills long fat paths quickly and keeps their queues short, without yielding to Reno. Like
+//! all delay-based algorithms it depends on having seen the path empty.
 //!
-//! The same in both flavours: the kernel's arithmetic.
+//! Both flavours use the kernel's arithmetic.
 //!
 //! - Baiocchi, Castellani, Vacirca: `YeAH-TCP`: Yet Another Highspeed TCP, `PFLDnet` 2007.
 //! - Linux 6.12, `tcp_yeah.c`.
@@ -34,7 +36,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
-/// `YeAH` in the table.
+/// `YeAH` in the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "yeah",
     kind: Kind::LossAndDelay,
@@ -48,32 +50,33 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build: |init, params| Ok(Box::new(Yeah::new(init, params.parse()?))),
 };
 
-/// Segments acknowledged that buy one in fast mode, at the most (`TCP_SCALABLE_AI_CNT`).
+/// The maximum of acknowledged segments for one segment of growth in fast mode
+/// (`TCP_SCALABLE_AI_CNT`).
 const SCALABLE: u64 = 100;
 
-/// Parameters of `YeAH`, with the names and the values of Linux, where they are constants.
+/// Parameters of `YeAH`, with the names and values of the constants in Linux.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Segments in the queue that are too many.
+    /// The limit of segments in the queue.
     #[serde(deserialize_with = "whole")]
     pub alpha: u64,
-    /// This part of the queue is drained in a round trip: one `gamma`th.
+    /// The part of the queue drained in a round trip: one `gamma`th.
     #[serde(deserialize_with = "whole_above_zero")]
     pub gamma: u64,
-    /// A loss takes at least this part of the window: 1/2^`delta`.
+    /// The minimum part of the window that a loss takes: 1/2^`delta`.
     #[serde(deserialize_with = "whole")]
     pub delta: u64,
-    /// Draining takes at most this part of the window: 1/2^`epsilon`.
+    /// The maximum part of the window that draining takes: 1/2^`epsilon`.
     #[serde(deserialize_with = "whole")]
     pub epsilon: u64,
-    /// A queueing delay above this part of the least RTT is too much: one `phy`th.
+    /// The limit of the queueing delay as a part of the minimum RTT: one `phy`th.
     #[serde(deserialize_with = "whole_above_zero")]
     pub phy: u64,
-    /// Round trips in slow mode that mean competition.
+    /// Round trips in slow mode that indicate competition.
     #[serde(deserialize_with = "whole")]
     pub rho: u64,
-    /// Round trips in fast mode after which Reno's window is forgotten.
+    /// Round trips in fast mode after which Reno's window is reset.
     #[serde(deserialize_with = "whole")]
     pub zeta: u64,
 }
@@ -100,7 +103,7 @@ pub struct Yeah {
     reno_count: u64,
 }
 
-/// A right shift that may be of all bits.
+/// A right shift that allows all bits.
 fn part(segments: u64, bits: u64) -> u64 {
     segments.checked_shr(u32::try_from(bits).unwrap_or(u32::MAX)).unwrap_or(0)
 }
@@ -216,13 +219,13 @@ impl CongestionControl for Yeah {
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         // Segments in the queue at the end of the last round trip.
         record("queue", self.queue as f64);
-        // 1 in slow mode, in which the window grows as Reno's, else 0.
+        // 1 in slow mode, in which the window grows as in Reno, else 0.
         record("is_slow", f64::from(self.slow_rounds > 0));
         // Round trips in slow mode (`doing_reno_now`).
         record("slow_rounds", self.slow_rounds as f64);
         // Estimated window of a competing Reno flow, in segments.
         record("reno_count", self.reno_count as f64);
-        // Least RTT of the flow, in milliseconds; 0 until there is one.
+        // Minimum RTT of the flow, in milliseconds; 0 until there is one.
         record("base_rtt_ms", self.delays.base_ms());
     }
 }
@@ -251,9 +254,9 @@ mod tests {
 
     #[test]
     fn a_delay_above_an_eighth_means_slow_mode() {
-        // 15 of 115 ms: 280 * 15 / 115 = 36 segments are not too many, 15 > 100 / 8 is too long. It
-        // shows with the first ACK of the second round trip, from when on growth is Reno's; Reno's
-        // window begins at half of the 282.
+        // 15 of 115 ms: 280 * 15 / 115 = 36 segments are within the limit, but 15 > 100 / 8 exceeds
+        // the delay limit. It takes effect with the first ACK of the second round trip, and growth
+        // is Reno's from there on; Reno's window begins at half of the 282.
         let mut cc = yeah();
         let mut path = lose_at_320(&mut cc);
         path.rtt = Duration::from_millis(115);
@@ -263,7 +266,7 @@ mod tests {
         assert_eq!((path.probe("is_slow"), path.probe("reno_count")), (1.0, 142.0));
     }
 
-    /// After a round trip with this window, on a path of 100 ms, that took so long.
+    /// After a round trip with this window and RTT, on a path of 100 ms.
     fn decided(cwnd: u64, reno_count: u64, rtt_ms: u64) -> Yeah {
         let mut cc = Yeah { reno_count, ..yeah() };
         cc.window.set(cwnd);
@@ -276,8 +279,8 @@ mod tests {
 
     #[test]
     fn a_long_queue_is_drained() {
-        // 282 * 50,000 / 150,001 = 93.999 wait, and 80 are too many: 282 - 93 = 189. Reno's window
-        // begins at half of that.
+        // 282 * 50,000 / 150,001 = 93.999 wait, more than 80: 282 - 93 = 189. Reno's window begins
+        // at half of that.
         let cc = decided(282, 2, 150);
         assert_eq!((cc.queue, cc.window.cwnd(), cc.window.ssthresh()), (93, 189, 189));
         assert_eq!(cc.reno_count, 94);
@@ -293,8 +296,8 @@ mod tests {
 
     #[test]
     fn in_competition_a_loss_halves() {
-        // After 16 round trips in slow mode. Until then a loss takes what waits, 13 % and an eighth at
-        // the least.
+        // After 16 round trips in slow mode. Until then a loss takes the queue, 13 %, but at least
+        // an eighth.
         for (rounds, is_half) in [(10, false), (18, true)] {
             let mut cc = yeah();
             let mut path = lose_at_320(&mut cc);

@@ -1,4 +1,4 @@
-//! What holds for every algorithm in the table, whatever it does.
+//! Properties of every algorithm in the table.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use tcplab_units::{Duration, Rate, Time};
 
 const CAUSES: [Cause; 3] = [Cause::Loss, Cause::Ecn, Cause::Timeout];
 
-/// Those that losses do not concern, so that their windows grow while others repair.
+/// Algorithms that ignore losses, so that their windows grow during recovery.
 const GROW_IN_RECOVERY: [&str; 1] = ["copa"];
 
 fn start(algorithm: &Algorithm, init: &Init) -> Box<dyn CongestionControl> {
@@ -49,7 +49,7 @@ fn grows_again_after_repeated_loss() {
 #[test]
 fn repeats_itself_exactly() {
     for algorithm in ALGORITHMS {
-        // Not many rounds: on a path that never queues, those that go by delay double their windows.
+        // Few rounds: on a path without queues, delay-based algorithms keep doubling their windows.
         let run = || windows(start(algorithm, &INIT).as_mut(), 20, &[100, 60]);
         assert_eq!(run(), run(), "{}", algorithm.name);
     }
@@ -61,8 +61,8 @@ fn undo_restores_what_a_false_alarm_took() {
         for cause in CAUSES {
             let mut cc = start(algorithm, &INIT);
             if cc.samples_rate() {
-                // To a model of the path a loss is no alarm that could be false: what is held back for
-                // the repair comes back with its end, and the model goes on in between.
+                // For a model of the path a loss is no signal that could be spurious: the part held
+                // back for recovery returns at its end, and the model continues in between.
                 continue;
             }
             windows(cc.as_mut(), 12, &[80]);
@@ -104,7 +104,7 @@ fn refuses_values_that_are_not_of_the_parameters_kind() {
                     "{}: {message}",
                     algorithm.name
                 );
-                // No words of the reader's, no names of Rust's types.
+                // No words of the parser, no names of Rust's types.
                 for word in ["expected", "invalid", "variant", "struct", "map", "f64", "u32", "u64"]
                 {
                     assert!(!message.contains(word), "{}: {message}", algorithm.name);
@@ -159,7 +159,7 @@ fn is_described() {
     }
 }
 
-/// One call of the seam.
+/// One call of the interface.
 #[derive(Clone, Debug)]
 enum Event {
     Begin,
@@ -189,7 +189,7 @@ fn apply(cc: &mut dyn CongestionControl, flow: &FlowState, event: &Event) {
     }
 }
 
-/// Usual numbers, and those where arithmetic breaks.
+/// Common numbers, and those at which arithmetic overflows.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         6 => 0..100_u64,
@@ -319,7 +319,7 @@ fn ack() -> impl Strategy<Value = Ack> {
 fn event() -> impl Strategy<Value = Event> {
     let congestion = (prop::sample::select(&CAUSES[..]), number(), prop::bool::weighted(0.1))
         .prop_map(|(cause, flight, again)| {
-            // Only a timeout comes in an episode that has been answered.
+            // Only a timeout repeats an episode already handled.
             let again = again && cause == Cause::Timeout;
             Event::Congestion(Congestion { cause, flight, again })
         });
@@ -368,8 +368,8 @@ fn state(cc: &dyn CongestionControl) -> (Control, Vec<(&'static str, u64)>) {
 }
 
 /// The window at which a reduction of the kernel ends, however small it was before:
-/// `tcp_end_cwnd_reduction` goes to `ssthresh`, of two segments at least, and `tcp_enter_loss` leaves
-/// room for one segment more than what is in flight.
+/// `tcp_end_cwnd_reduction` goes to `ssthresh`, of at least two segments, and `tcp_enter_loss`
+/// leaves room for one more segment than those in flight.
 fn room(event: Congestion, flow: &FlowState) -> u64 {
     match event.cause {
         Cause::Loss | Cause::Ecn => 2,

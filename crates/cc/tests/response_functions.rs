@@ -1,23 +1,23 @@
-//! Response functions: how large a window is on average if one segment in so many is lost, at even
-//! distances, as the documents of the algorithms give it.
+//! Response functions: the mean window with one loss every so many segments, evenly spaced,
+//! compared with the formulas in the algorithms' documents.
 //!
-//! They are derived for windows that grow without a break from one loss to the next. So a loss takes
-//! no time here: the window is smaller at once, and the next ACK lets it grow.
+//! The formulas assume windows that grow without interruption between losses. A loss therefore
+//! takes no time here: the window is reduced at once, and grows with the next ACK.
 
 use serde_json::{Value, json};
 use tcplab_cc::testing::{INIT, LINUX, Path};
 use tcplab_cc::{Init, Params, build};
 use tcplab_units::Duration;
 
-/// Losses before the average is taken. What the window is too large or too small by at first becomes
-/// smaller with each: by what a loss leaves, squared.
+/// Losses before the mean is taken. Each loss reduces the initial error by the square of the share
+/// that it keeps.
 const SETTLING: usize = 10;
 const MEASURED: usize = 4;
 
 /// Segments per loss, over three decades.
 const DISTANCES: [u64; 5] = [1000, 3000, 10_000, 100_000, 1_000_000];
 
-/// The average window over time, if every `distance`-th segment is lost, and it is `init` at first.
+/// The mean window over time, if every `distance`-th segment is lost, starting from `init`.
 fn average((cc, params): (&str, Value), init: &Init, rtt: Duration, distance: u64) -> f64 {
     let mut cc = build(cc, init, &Params(params)).expect("these are allowed");
     let mut path = Path::new(cc.as_mut(), rtt);
@@ -57,7 +57,7 @@ fn highspeed_of_linux_is_above_the_line_in_small_windows() {
     let rtt = Duration::from_millis(100);
     let found = average(("highspeed", json!({})), &LINUX, rtt, 1000);
     assert!(within(0.05, found, 59.8), "{found}");
-    // The larger the window, the less it is to round up: 1795 by the line of one in 10^5.
+    // Larger windows are affected less by rounding up: 1795 by the line at one in 10^5.
     let init = Init { initial_window: 1795, ..LINUX };
     let found = average(("highspeed", json!({})), &init, rtt, 100_000);
     assert!(within(0.1, found, 1795.0), "{found}");
@@ -65,13 +65,14 @@ fn highspeed_of_linux_is_above_the_line_in_small_windows() {
 
 #[test]
 fn cubic_keeps_to_the_average_window_of_rfc_9438() {
-    // §5.1: (C (3 + beta) / (4 (1 - beta)))^(1/4) * (RTT / p)^(3/4), where it is not Reno's: so
-    // without §4.3. With C = 0.4 and beta = 0.7 the first is 1.054. A round trip of a second keeps it
-    // above Reno's 1.2 / sqrt(p) from one in 500 on, one of 100 ms from one in 5,000 on.
+    // §5.1: (C (3 + beta) / (4 (1 - beta)))^(1/4) * (RTT / p)^(3/4), where CUBIC is not Reno: so
+    // without §4.3. With C = 0.4 and beta = 0.7 the first factor is 1.054. A round trip of a second
+    // keeps the window above Reno's 1.2 / sqrt(p) from one loss in 500 on, one of 100 ms from one
+    // in 5,000 on.
     //
-    // The average is (3 + beta) / 4 of the plateau. That itself hardly moves: a cycle of T seconds
-    // ends C (T - K)^3 segments beyond the last, which is less than one whole segment if T is within
-    // 1.4 s of K. So it starts at the plateau that belongs to the average.
+    // The mean is (3 + beta) / 4 of the plateau. The plateau hardly moves: a cycle of T seconds
+    // ends C (T - K)^3 segments above the last one, which is less than one whole segment if T is
+    // within 1.4 s of K. So the test starts at the plateau of the expected mean.
     let (c, beta) = (0.4, 0.7);
     let factor = libm::pow(c * (3.0 + beta) / (4.0 * (1.0 - beta)), 0.25);
     let params = json!({ "tcp_friendly": false, "hystart": false, "fast_convergence": false });
@@ -92,9 +93,10 @@ fn cubic_keeps_to_the_average_window_of_rfc_9438() {
 
 #[test]
 fn scalable_has_a_window_in_inverse_proportion_to_loss() {
-    // A cycle takes an eighth and adds a hundredth for each ACK: W / 8 = 0.01 / p before a loss. It
-    // lasts ln(8/7) / ln(1 + 0.01) = 13.4 round trips, or ln(8/7) / 0.01 if each ACK counts at once.
-    // So 1 / p segments in 13.35 round trips: 0.0749 / p, once that is more than 100 segments.
+    // A cycle takes an eighth and adds a hundredth for each ACK: W / 8 = 0.01 / p before a loss. A
+    // cycle lasts ln(8/7) / ln(1 + 0.01) = 13.4 round trips, or ln(8/7) / 0.01 if each ACK counts
+    // at once. That is 1 / p segments in 13.35 round trips: 0.0749 / p, if that is more than 100
+    // segments.
     for distance in &DISTANCES[1..] {
         let expected = 0.01 / libm::log(8.0 / 7.0) * *distance as f64;
         let init = Init { initial_window: expected as u64, ..INIT };

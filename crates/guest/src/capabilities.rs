@@ -1,4 +1,4 @@
-//! Giving up capabilities, for good.
+//! Permanently drops capabilities.
 
 use rustix::io::{self, Errno};
 use rustix::thread::{
@@ -6,11 +6,11 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
-/// No program that is executed later has other capabilities than these.
+/// Limits the capabilities of programs executed later to these.
 pub(crate) fn bound(kept: CapabilitySet) -> io::Result<()> {
     set_no_new_privs(true)?;
     clear_ambient_capability_set()?;
-    // An ordinary user has none to give up, and may not change the bounding set.
+    // An ordinary user has no capabilities, and may not change the bounding set.
     if !capabilities(None)?.effective.contains(CapabilitySet::SETPCAP) {
         return Ok(());
     }
@@ -20,7 +20,7 @@ pub(crate) fn bound(kept: CapabilitySet) -> io::Result<()> {
             continue;
         }
         match remove_capability_from_bounding_set(capability) {
-            // Beyond the last capability that this kernel knows.
+            // Beyond the last capability of this kernel.
             Err(Errno::INVAL) => break,
             result => result?,
         }
@@ -28,7 +28,7 @@ pub(crate) fn bound(kept: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up all other capabilities at once.
+/// Drops all other capabilities at once.
 pub(crate) fn keep(kept: CapabilitySet) -> io::Result<()> {
     let CapabilitySets { effective, permitted, .. } = capabilities(None)?;
     let (effective, permitted) = (effective & kept, permitted & kept);

@@ -1,4 +1,4 @@
-//! The channel to the host side: a file of the kernel's tcplab part. One write is one record.
+//! The channel to the host side: a file of tcplab's part of the kernel. One write is one record.
 
 use crate::failure::{Failure, Trying};
 use crate::machine;
@@ -11,7 +11,7 @@ use tcplab_units::{Duration, Time};
 
 static OPENED: OnceLock<File> = OnceLock::new();
 
-/// The kernel takes no longer record. A reason of this many characters fits into one.
+/// The limit of a reason in characters, with which it fits the longest record of the kernel.
 const LONGEST_REASON: usize = 1000;
 
 pub(crate) fn open() -> Result<(), Failure> {
@@ -28,12 +28,12 @@ fn text(report: &Report) -> String {
     serde_json::to_string(report).expect("a report has no maps with other keys than text")
 }
 
-/// Another session begins on the connection of this client's port.
+/// Begins another session on the connection of this client's port.
 pub(crate) fn begin_session(port: u16, report: &Report) {
     write(&format!("session {port} {}", text(report)));
 }
 
-/// What congestion controls draw from, on both sides of a flow.
+/// Sets the seeds of congestion controls on both sides of a flow.
 pub(crate) fn set_draws(flow: &Flow) {
     let Flow { client, server, traffic, .. } = flow;
     let last = usize::from(client.port) + traffic.connections().max(1) - 1;
@@ -43,7 +43,7 @@ pub(crate) fn set_draws(flow: &Flow) {
     write(&format!("draws {port} {last} {} {} {} {}", seeds.0, seeds.1, hosts.0, hosts.1));
 }
 
-/// From `start` on, which is a time of the clock, the kernel records.
+/// Makes the kernel record from `start` on, a time of the clock.
 pub(crate) fn begin(start: u64, duration: u64, record: &Record) {
     let samples = match record.samples {
         None => "off".into(),
@@ -58,18 +58,18 @@ pub(crate) fn begin(start: u64, duration: u64, record: &Record) {
     write(&format!("begin {start} {duration} {samples} {links}{marks}"));
 }
 
-/// The experiment is over.
+/// Ends the experiment.
 pub(crate) fn end() {
     write("end");
 }
 
 /// Reports a failure, and turns the machine off.
 pub(crate) fn fail(reason: &str) -> ! {
-    // The console too: the channel may be what failed.
+    // Also printed on the console, since the channel itself may have failed.
     eprintln!("tcplab: {reason}");
     if OPENED.get().is_some() {
         report(&Report::Failed { reason: reason.chars().take(LONGEST_REASON).collect() });
-        // The kernel keeps records back until it has many, or until this.
+        // The kernel buffers records until there are many, or until this.
         end();
     }
     machine::power_off()

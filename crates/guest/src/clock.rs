@@ -10,9 +10,9 @@ pub(crate) fn now() -> u64 {
     nanoseconds(now.tv_sec, now.tv_nsec)
 }
 
-/// How far the real-time clock is ahead of this one.
+/// The difference between the real-time clock and this one.
 pub(crate) fn real_ahead() -> u64 {
-    // Each look moves both clocks on by the same.
+    // Each read advances both clocks by the same amount.
     let before = now();
     let real = clock_gettime(ClockId::Realtime);
     let after = now();
@@ -23,28 +23,28 @@ pub(crate) fn nanoseconds(seconds: i64, nanoseconds: i64) -> u64 {
     seconds as u64 * SECOND + nanoseconds as u64
 }
 
-/// Sleeps until then; a time that has passed is no sleep.
+/// Sleeps until then; a past time is no sleep.
 pub(crate) fn sleep_until(time: u64) {
     let until = timespec(time);
     while clock_nanosleep_absolute(ClockId::Monotonic, &until).is_err() {}
 }
 
-/// Returns once everything has been done that can be done now: the clock only moves on when nothing
-/// is left to run.
+/// Returns once everything that can run has run: the clock only advances when nothing is left to
+/// run.
 pub(crate) fn settle() {
     sleep_until(now() + 1);
 }
 
-/// When experiments begin at the earliest.
+/// The earliest start of experiments.
 const FIRST_START: u64 = 2 * SECOND;
-/// The kernel's timers have places up to this far apart, and `CoDel` counts in units of 1024 ns: to begin
-/// later by a multiple of both changes nothing. The simulator has the same places
+/// The kernel's timer wheel repeats after at most this time, and `CoDel` counts in units of 1024
+/// ns: starting later by a multiple of both changes nothing. The simulator uses the same constant
 /// (`crates/tcp/src/settings.rs`).
 const PLACES: u64 = 4_096_000_000;
 
-/// When an experiment begins: two seconds after boot, or later by whole places of timers, since the kernel
-/// lets packets out of devices that have come up by a hundred a second (`MAX_DO_DEV_PER_LOOP` of
-/// `net/core/link_watch.c`).
+/// The start of an experiment: two seconds after boot, or later by whole periods of the timer
+/// wheel, because the kernel activates devices that have come up at a hundred a second
+/// (`MAX_DO_DEV_PER_LOOP` of `net/core/link_watch.c`).
 pub(crate) fn next_start(now: u64, devices: usize) -> u64 {
     let ready = now + SECOND + devices as u64 * SECOND / 50;
     FIRST_START + ready.saturating_sub(FIRST_START).div_ceil(PLACES) * PLACES

@@ -1,11 +1,11 @@
-//! The experiment from its beginning to its end.
+//! The experiment from beginning to end.
 
 use crate::failure::Failure;
 use crate::netlink::Netlink;
 use crate::{channel, clock, hosts, job_file, links, machine, programs, traffic};
 use tcplab_guest::Job;
 
-/// Carries out the job. When this returns, there is nothing left to do but to turn the machine off.
+/// Carries out the job. After that, only turning the machine off remains.
 pub(crate) fn run() -> Result<(), Failure> {
     machine::mount_basics()?;
     channel::open()?;
@@ -18,7 +18,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     if let Some(spec) = &job.programs {
         programs::prepare(spec)?;
     }
-    // In the first namespace, which has none of the devices that links are made of.
+    // In the first namespace, which has none of the devices of links.
     let outside = Netlink::open()?;
     let hosts = hosts::make(&job.hosts)?.leak();
     links::make(job, hosts, &outside)?;

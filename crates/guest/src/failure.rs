@@ -1,8 +1,8 @@
-//! What cannot be done, and why.
+//! Failures of the guest.
 
 use std::io;
 
-/// Something the job asks for that cannot be done.
+/// An operation of the job that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {reason}")]
 pub(crate) struct Failure {
@@ -16,7 +16,7 @@ impl Failure {
     }
 }
 
-/// Says of a system call's error what was tried.
+/// Adds the attempted operation to a system call's error.
 pub(crate) trait Trying<T> {
     fn trying(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
 }
@@ -27,7 +27,7 @@ impl<T, E: Into<io::Error>> Trying<T> for Result<T, E> {
     }
 }
 
-/// The kernel's reason, without Rust's ` (os error 2)` behind it.
+/// The kernel's reason, without Rust's ` (os error 2)`.
 pub(crate) fn reason(error: impl Into<io::Error>) -> String {
     let mut text = error.into().to_string();
     if let Some(at) = text.rfind(" (os error ") {

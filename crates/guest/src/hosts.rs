@@ -1,4 +1,4 @@
-//! Hosts: a network namespace each, or several where their settings differ.
+//! Hosts: one network namespace each, or several if their settings differ.
 
 use crate::failure::{Failure, Trying};
 use crate::machine;
@@ -10,11 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use tcplab_guest::job;
 
-/// Says of all devices, those to come too, that they have no IPv6. A kernel without it has no such
-/// file.
+/// Disables IPv6 for all devices, including later ones. A kernel without IPv6 has no such file.
 const NO_IPV6: &str = "/proc/sys/net/ipv6/conf/all/disable_ipv6";
 
-/// A namespace of a host that has been made.
+/// A namespace of a host.
 pub(crate) struct Host {
     pub name: String,
     namespace: OwnedFd,
@@ -22,7 +21,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Moves the calling thread into the host. Sockets stay where they were made.
+    /// Moves the calling thread into the host. Sockets stay where they were created.
     pub fn enter(&self) -> Result<(), Failure> {
         move_into_link_name_space(self.namespace(), Some(LinkNameSpaceType::Network))
             .trying(|| format!("setns {}", self.name))
@@ -33,8 +32,8 @@ impl Host {
     }
 }
 
-/// Makes the namespaces of the hosts with their settings and addresses. The calling thread ends up in the
-/// last one.
+/// Makes the namespaces of the hosts with their settings and addresses. The calling thread ends up
+/// in the last one.
 pub(crate) fn make(hosts: &[job::Host]) -> Result<Vec<Vec<Host>>, Failure> {
     prepare_first_namespace()?;
     let make = |host: &job::Host| {
@@ -43,9 +42,9 @@ pub(crate) fn make(hosts: &[job::Host]) -> Result<Vec<Vec<Host>>, Failure> {
     hosts.iter().map(make).collect()
 }
 
-/// Sets what every host has in common, once: a new namespace takes over whether it forwards.
+/// Sets the settings that all hosts share, once: a new namespace inherits the forwarding setting.
 fn prepare_first_namespace() -> Result<(), Failure> {
-    // Only the first one gets tunnels that nobody asked for.
+    // Only the first namespace gets the fallback tunnels.
     machine::set("/proc/sys/net/core/fb_tunnels_only_for_init_net", "1")?;
     machine::set("/proc/sys/net/ipv4/ip_forward", "1")
 }
@@ -54,8 +53,8 @@ fn make_one(name: &str, host: &job::Namespace) -> Result<Host, Failure> {
     unshare(CloneFlags::CLONE_NEWNET).trying(|| format!("{name}: unshare"))?;
     let namespace = open("/proc/self/ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .trying(|| format!("{name}: /proc/self/ns/net"))?;
-    // IPv6 speaks up by itself, at random times. This is one setting that a namespace does not take
-    // over, and it must be there before any device is up.
+    // IPv6 sends packets by itself, at random times. A namespace does not inherit this setting,
+    // which must be made before any device is up.
     if Path::new(NO_IPV6).exists() {
         machine::set(NO_IPV6, "1")?;
     }

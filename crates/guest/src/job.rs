@@ -1,99 +1,99 @@
-//! The work of one boot, in the kernel's own terms. All times are in nanoseconds.
+//! The job of one boot, in the kernel's own terms. All times are in nanoseconds.
 
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use tcplab_pace::Pace;
 use tcplab_tables::Window;
 
-/// Where the guest finds its job.
+/// The file with the guest's job.
 pub const PATH: &str = "/job.json";
 
-/// Where the guest writes reports and commands: a file of the kernel's tcplab part.
+/// The file to which the guest writes reports and commands: one of tcplab's part of the kernel.
 pub const CHANNEL: &str = "/proc/tcplab";
 
-/// Where the guest puts what programs print.
+/// The folder with the output of programs.
 pub const OUTPUT: &str = "/output";
 
-/// The most that all programs of a run print together, in bytes.
+/// The limit of the output of all programs of a run, in bytes.
 pub const MOST_OUTPUT: u64 = 64 << 20;
 
-/// The file of what one side of a flow of programs prints.
+/// The file with the output of one side of a flow of programs.
 pub fn output(flow: usize, side: &str) -> String {
     format!("{OUTPUT}/{flow}-{side}.txt")
 }
 
-/// Everything that is to be done in one boot.
+/// The job of one boot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// How long the experiment lasts.
+    /// The duration of the experiment.
     pub duration: u64,
-    /// Files of the kernel that hold for all hosts, and what is written into them, before anything
-    /// else: `/sys/module/tcp_cubic/parameters/hystart`.
+    /// Kernel files with settings common to all hosts, which are written first:
+    /// `/sys/module/tcp_cubic/parameters/hystart`.
     pub settings: Vec<(String, String)>,
     /// The hosts and routers; a host's number is its index.
     pub hosts: Vec<Host>,
-    /// The pairs of devices between them.
+    /// The pairs of devices between hosts.
     pub links: Vec<Link>,
     /// The traffic.
     pub flows: Vec<Flow>,
     /// What the kernel records.
     pub record: Record,
-    /// Who programs are and what they see; nothing where there are none.
+    /// The user and the access of programs; `None` without programs.
     pub programs: Option<Programs>,
 }
 
-/// Who programs are and what they see of the machine.
+/// The user and the access of programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
-    /// The number of the user that they are, not 0.
+    /// The user's id, not 0.
     pub user: u32,
-    /// The number of their group, not 0.
+    /// The group's id, not 0.
     pub group: u32,
-    /// Files and folders of the machine that they may read: absolute paths.
+    /// Files and folders of the machine that programs may read: absolute paths.
     pub reads: Vec<String>,
-    /// Folders within these that they see empty.
+    /// Folders within these that appear empty.
     pub hidden: Vec<String>,
 }
 
 /// A host or router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Its name, also as the system knows it (`hostname`).
+    /// The name, also as the hostname.
     pub name: String,
-    /// Its network namespaces: one for each set of settings. Links end at the first; the others share
-    /// its devices.
+    /// The network namespaces, one for each set of settings. Links end at the first; the others
+    /// share its devices.
     pub namespaces: Vec<Namespace>,
 }
 
 /// A network namespace of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Namespace {
-    /// Its addresses; they belong to the loopback device and are reached over any other.
+    /// The addresses, which belong to the loopback device and are reached over any other.
     pub addresses: Vec<Ipv4Addr>,
-    /// Files below `/proc/sys` and what is written into them: `("net/ipv4/tcp_sack", "0")`.
+    /// Files below `/proc/sys` with their content: `("net/ipv4/tcp_sack", "0")`.
     pub settings: Vec<(String, String)>,
-    /// Ways to addresses of other hosts.
+    /// Routes to addresses of other hosts.
     pub routes: Vec<Route>,
 }
 
-/// The way to one address.
+/// The route to one address.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Route {
     /// The address.
     pub to: Ipv4Addr,
-    /// The device it is reached over.
+    /// The outgoing device.
     pub device: String,
-    /// The largest packet on the whole way.
+    /// The path MTU.
     pub mtu: Option<u32>,
-    /// The first congestion window, in segments.
+    /// The initial congestion window, in segments.
     pub initial_window: Option<u32>,
-    /// The least retransmission timeout, in milliseconds.
+    /// The minimum retransmission timeout, in milliseconds.
     pub min_rto_ms: Option<u32>,
     /// Whether ACKs are never delayed.
     pub quick_ack: bool,
-    /// The first window offered, in segments.
+    /// The first advertised window, in segments.
     pub initial_receive_window: Option<u32>,
-    /// The congestion control of all connections on this way, whatever their sockets ask for.
+    /// The congestion control of all connections on this route, whatever their sockets request.
     pub congestion_control: Option<String>,
 }
 
@@ -104,7 +104,7 @@ pub struct Link {
     pub ends: [End; 2],
 }
 
-/// One device, and the way out of it.
+/// A device, with its outgoing direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// The number of the host.
@@ -120,14 +120,14 @@ pub struct End {
 /// A queueing discipline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Discipline {
-    /// What the kernel calls it: `fq_codel`.
+    /// The kernel's name: `fq_codel`.
     pub kind: String,
-    /// The content of its `TCA_OPTIONS`, as the kernel wants it.
+    /// The content of its `TCA_OPTIONS` attribute.
     pub options: Vec<u8>,
-    /// Further options that one attribute has no room for, each for a change of its own.
+    /// Further options that do not fit one attribute, each for a separate change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<Vec<u8>>,
-    /// What is done to each packet that comes, before it is queued.
+    /// A filter that processes each packet before it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filter>,
 }
@@ -137,20 +137,20 @@ pub struct Discipline {
 pub struct Filter {
     /// The kernel's name of the filter: `matchall`.
     pub kind: String,
-    /// The content of its `TCA_OPTIONS`.
+    /// The content of its `TCA_OPTIONS` attribute.
     pub options: Vec<u8>,
 }
 
 /// Traffic between two hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// The side that opens connections (and with `Udp` sends).
+    /// The side that opens connections (and sends, with `Udp`).
     pub client: Side,
     /// The side that listens.
     pub server: Side,
-    /// When it begins, after the start of the experiment.
+    /// The start, after the start of the experiment.
     pub start: u64,
-    /// What is sent.
+    /// The traffic.
     pub traffic: Traffic,
 }
 
@@ -159,20 +159,20 @@ pub struct Flow {
 pub struct Side {
     /// The number of the host.
     pub host: usize,
-    /// Which of its namespaces.
+    /// The number of its namespace.
     pub namespace: usize,
     /// Its address for this flow.
     pub address: Ipv4Addr,
-    /// Its port: the one it listens at or, for a flow that is one connection, the one it connects
-    /// from; clients that open several use this and the following ones.
+    /// The port: the listening one, or for a flow with a single connection the client's; clients
+    /// with several connections use this and the following ports.
     pub port: u16,
-    /// What its congestion control draws from; other connections of the flow begin one number further each.
+    /// The seed of its congestion control; each further connection of the flow adds one.
     pub seed: u64,
     /// The options of its sockets.
     pub socket: SocketOptions,
 }
 
-/// The options of a socket; nothing means the kernel's own.
+/// The options of a socket; `None` means the kernel's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SocketOptions {
     /// `TCP_CONGESTION`.
@@ -195,11 +195,11 @@ pub struct SocketOptions {
     pub user_timeout_ms: Option<u32>,
     /// `SO_KEEPALIVE`.
     pub keepalive: Option<Keepalive>,
-    /// `TCP_FASTOPEN_CONNECT` for those that connect, `TCP_FASTOPEN` for those that listen.
+    /// `TCP_FASTOPEN_CONNECT` for clients, `TCP_FASTOPEN` for servers.
     pub fast_open: bool,
 }
 
-/// How a socket looks whether its peer is still there.
+/// The keepalive settings of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keepalive {
     /// `TCP_KEEPIDLE`.
@@ -210,50 +210,50 @@ pub struct Keepalive {
     pub probes: u32,
 }
 
-/// What is sent.
+/// The traffic of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Traffic {
-    /// The client sends as fast as it can, `size` bytes or until the experiment ends.
+    /// The client sends as fast as possible, `size` bytes or until the experiment ends.
     Bulk {
-        /// How much.
+        /// The number of bytes.
         size: Option<u64>,
-        /// How much in one `write`; nothing means as much as the socket takes.
+        /// The bytes of one `write`; `None` means as much as the socket accepts.
         write: Option<u64>,
     },
-    /// The client sends as fast as it can, from and until these times after the flow's start.
+    /// The client sends as fast as possible in these periods after the flow's start.
     OnOff {
         /// In order, without overlap.
         periods: Vec<(u64, u64)>,
     },
-    /// The client sends so many bytes over a connection of its own, at each of these times after the
+    /// The client sends so many bytes over a separate connection, at each of these times after the
     /// flow's start.
     Transfers(Vec<(u64, u64)>),
-    /// Users of the client's host each send one thing after another, over a connection of its own.
+    /// Users on the client's host each send one transfer after another, over separate connections.
     Users(Users),
-    /// The client asks, the server answers, the client thinks, over one connection.
+    /// Requests and responses over one connection, with think times of the client.
     Requests {
-        /// The bytes of a question.
+        /// The bytes of a request.
         request: u64,
-        /// The bytes of an answer.
+        /// The bytes of a response.
         response: u64,
-        /// The time from the question's last byte to the first of its answer.
+        /// The time from the request's last byte to the first byte of the response.
         server_time: u64,
-        /// The time from the answer's last byte to the next question.
+        /// The time from the response's last byte to the next request.
         think: u64,
-        /// How many questions; nothing means until the experiment ends.
+        /// The number of requests; `None` means until the experiment ends.
         count: Option<u64>,
     },
-    /// The client asks for things and is answered: for the next one as soon as it has room.
+    /// The client requests objects, the next one as soon as a connection is free.
     Sessions(Sessions),
     /// The client sends datagrams.
     Udp {
-        /// When each leaves.
+        /// The schedule of datagrams.
         pace: Pace,
-        /// The data in each.
+        /// The data in each datagram.
         payload: u64,
     },
-    /// Programs of the machine, started in the two hosts: the server before the experiment begins,
-    /// the client at the flow's start. Their output goes to `/output/<flow>-server.txt` and
+    /// Programs of the machine on the two hosts: the server is started before the experiment
+    /// begins, the client at the flow's start. Their output goes to `/output/<flow>-server.txt` and
     /// `-client.txt`.
     Command {
         /// The server's command line, for `sh -c`.
@@ -263,33 +263,33 @@ pub enum Traffic {
     },
 }
 
-/// Users, each with one transfer at a time; all begin at once.
+/// Users with one transfer at a time; all begin at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Users {
-    /// The bytes of the transfers of each user, more than the time allows.
+    /// The sizes of each user's transfers, more than the time allows.
     pub sizes: Vec<Vec<u64>>,
-    /// The time from the arrival of a transfer's last byte to the next transfer of its user.
+    /// The time from the arrival of a transfer's last byte to the user's next transfer.
     pub think: u64,
-    /// How many transfers all users begin together, at most.
+    /// The most transfers of all users together.
     pub most: usize,
 }
 
-/// Things that the client asks for, each with one question.
+/// Objects that the client requests, one by one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// The bytes of each question and of its answer, in the order in which they are asked for.
+    /// The bytes of each request and its response, in order.
     pub loads: Vec<(u64, u64)>,
-    /// The time from a question's last byte to the first of its answer.
+    /// The time from a request's last byte to the first byte of the response.
     pub server_time: u64,
-    /// How many go on at once.
+    /// The most sessions at once.
     pub at_once: usize,
-    /// Whether a connection serves one session after another; else each has its own.
+    /// Whether a connection serves one session after another; otherwise each has its own.
     pub persistent: bool,
 }
 
 impl Traffic {
-    /// How many connections, sessions or requests a flow has at most; nothing for those that are known
-    /// when they appear.
+    /// The most connections, sessions or requests of a flow; `None` for those known only when they
+    /// appear.
     pub fn parts(&self) -> Option<usize> {
         match self {
             Self::Transfers(transfers) => Some(transfers.len()),
@@ -303,7 +303,7 @@ impl Traffic {
         }
     }
 
-    /// Whether it is over when so much has arrived, rather than with the experiment.
+    /// Whether the flow ends with a given amount of data, rather than with the experiment.
     pub fn ends(&self) -> bool {
         match self {
             Self::Bulk { size, .. } => size.is_some(),
@@ -314,7 +314,7 @@ impl Traffic {
         }
     }
 
-    /// How many ports of the client a flow takes: one for each connection that the guest opens.
+    /// The number of the client's ports of a flow: one for each connection that the guest opens.
     pub fn connections(&self) -> usize {
         match self {
             Self::Sessions(sessions) if sessions.persistent => sessions.at_once,
@@ -327,10 +327,10 @@ impl Traffic {
 /// What the kernel records, besides a summary of each connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// How often connections are sampled; nothing means never, 0 at every ACK.
+    /// The sampling interval of connections; `None` means never, 0 at every ACK.
     pub samples: Option<u64>,
-    /// How often lanes are sampled; nothing means never.
+    /// The sampling interval of lanes; `None` means never.
     pub links: Option<u64>,
-    /// The part of the run that results are of, if counters are to be told at its marks.
+    /// The measuring window, if counters are reported at its marks.
     pub window: Option<Window>,
 }

@@ -1,5 +1,5 @@
-//! The walls around a kernel as a process of the machine: Landlock and seccomp, where the machine has
-//! them. They hold even if a program takes over the guest's kernel.
+//! The confinement of a kernel as a process of the machine: Landlock and seccomp, where available.
+//! It holds even if a program takes over the guest's kernel.
 
 use crate::capabilities;
 use landlock::{
@@ -17,43 +17,45 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The newest rules that are asked for; older machines apply what they know of them.
+/// The newest Landlock version requested; older machines apply the rules that they know.
 const NEWEST: ABI = ABI::V9;
 
-/// What the dynamic linker of the kernel's process needs. It is linked to the C library alone.
+/// The libraries that the dynamic linker needs for the kernel's process, which is linked only to
+/// the C library.
 const LIBRARIES: [&str; 6] =
     ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache"];
 
-/// What a kernel may see and change.
+/// What a kernel may access.
 pub(crate) struct Needs<'a> {
     /// The kernel's program.
     pub kernel: &'a Path,
-    /// The folders that it writes to: the run's, and that of its memory.
+    /// The folders to which it writes: the run's, and that of its memory.
     pub writes: [&'a Path; 2],
     /// What programs in it may read.
     pub reads: &'a [OsString],
 }
 
-/// Confines the calling process and all that it executes. Missing walls are no error: the host side
-/// has looked for them, and says so.
+/// Confines the calling process and all that it executes. Missing confinements are no error: the
+/// host side has checked for them, and warns.
 pub(crate) fn confine(needs: &Needs<'_>) -> Result<(), Box<dyn Error>> {
-    // This capability serves runs by root in folders of other users; Landlock holds for it too.
+    // This capability serves runs by root in folders of other users; Landlock applies to it too.
     let kept = CapabilitySet::DAC_READ_SEARCH;
     capabilities::bound(kept)?;
     capabilities::keep(kept)?;
     restrict_files(needs)?;
     if secure_computing_mode().is_ok() {
         apply_filter(&filter(refused()?, libc::EPERM)?)?;
-        // The C library then uses `clone`, whose flags can be looked at.
+        // The C library then uses `clone`, whose flags can be inspected.
         apply_filter(&filter(BTreeMap::from([(libc::SYS_clone3, vec![])]), libc::ENOSYS)?)?;
     }
     Ok(())
 }
 
-/// Files, TCP, signals and abstract sockets: all that Landlock knows is refused, but for these files.
+/// Restricts files, TCP, signals and abstract sockets: everything that Landlock covers is denied,
+/// except for these files.
 fn restrict_files(needs: &Needs<'_>) -> Result<(), Box<dyn Error>> {
     let read = AccessFs::from_read(NEWEST);
-    // No links, FIFOs or devices: what a run leaves is files, folders and the kernel's own socket.
+    // No links, FIFOs or devices: a run only creates files, folders and the kernel's own socket.
     let write = read
         | AccessFs::WriteFile
         | AccessFs::Truncate
@@ -78,9 +80,9 @@ fn restrict_files(needs: &Needs<'_>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// System calls that no kernel of ours makes, and that reach beyond files: the network, the machine's
-/// own kernel, other processes, the owners and modes of files. What User-Mode Linux makes of
-/// `ptrace`, memory and signals differs between versions, so the list names what is refused.
+/// System calls that tcplab's kernels never make and that reach beyond files: the network, the
+/// machine's own kernel, other processes, owners and modes of files. User-Mode Linux's use of
+/// `ptrace`, memory and signals differs between versions, so this is a list of denied calls.
 const REFUSED: &[i64] = &[
     libc::SYS_connect,
     libc::SYS_listen,
@@ -159,7 +161,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_fanotify_init,
 ];
 
-/// Namespaces that a process may be cloned into.
+/// Namespaces into which a process may be cloned.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWUSER,
@@ -170,16 +172,16 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
-/// The system calls that are refused, and with which arguments.
+/// The denied system calls, with their arguments.
 fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let with = |argument, compared, value: u64| {
         let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, compared, value)?;
         SeccompRule::new(vec![condition])
     };
     let mut rules: BTreeMap<_, _> = REFUSED.iter().map(|&call| (call, vec![])).collect();
-    // Sockets but those of the machine itself, of which the kernel makes one that nobody connects to.
+    // Sockets other than Unix ones, of which the kernel creates one that nobody connects to.
     rules.insert(libc::SYS_socket, vec![with(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64)?]);
-    // Older kernels change the mode of their memory's file to this one.
+    // Older kernels set their memory file to this mode.
     rules.insert(libc::SYS_fchmod, vec![with(1, SeccompCmpOp::Ne, 0o777)?]);
     let cloned = NAMESPACES.map(|flag| {
         let flag = flag as u64;
@@ -189,7 +191,7 @@ fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
     Ok(rules)
 }
 
-/// Refuses these system calls with this error, and allows all others.
+/// Denies these system calls with this error, and allows all others.
 fn filter(
     rules: BTreeMap<i64, Vec<SeccompRule>>,
     error: i32,

@@ -1,4 +1,4 @@
-//! Links: pairs of devices between hosts, with queueing disciplines, and the ways over them.
+//! Links: pairs of devices between hosts, with queueing disciplines, and routes over them.
 
 use crate::failure::Failure;
 use crate::hosts::Host;
@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use tcplab_guest::Job;
 use tcplab_guest::job::{End, Link, Namespace};
 
-/// The number of a host's first device. The kernel may have made some of its own there, which have
-/// smaller numbers.
+/// The index of a host's first device. Devices made by the kernel itself have smaller indices.
 const FIRST: u32 = 100;
 
-/// By how much the numbers of devices are greater in the next namespace of a host.
+/// The difference between device indices in successive namespaces of a host.
 const NEXT_NAMESPACE: u32 = 1 << 20;
 
-/// The numbers of devices, by host and name.
+/// Device indices by host and name.
 type Numbers<'a> = BTreeMap<(usize, &'a str), u32>;
 
 /// Makes the links and routes of a job, whose devices are not in the namespace of `outside`.
@@ -51,13 +50,13 @@ pub(crate) fn make(job: &Job, hosts: &[Vec<Host>], outside: &Netlink) -> Result<
             }
         }
     }
-    // Devices are there before others share them: the first namespace of a host comes first.
+    // Devices must exist before others share them: the first namespace of a host comes first.
     let all = hosts.iter().flatten().zip(batches.iter().flatten());
     all.into_iter().try_for_each(|(host, batch)| host.netlink.carry_out(batch))
 }
 
-/// Gives another namespace of a host its share of a device: one of the same name, which sends through that
-/// device and gets what comes for the addresses of the namespace.
+/// Gives another namespace of a host a device of the same name, which sends through the first
+/// namespace's device and receives packets for the namespace's addresses.
 fn share(
     (first, shared): (&mut Batch, u32),
     (batch, device): (&mut Batch, &Device),
@@ -74,13 +73,13 @@ fn share(
     batch.push(route::without_arp(device.index), what("without ARP"));
 }
 
-/// The number of a device in one of the namespaces of its host. It differs from all those in the first,
-/// where a device is made before it is moved.
+/// The index of a device in one of its host's namespaces. It differs from all those in the first,
+/// in which a device is made before it is moved.
 fn index_in(namespace: usize, index: u32) -> u32 {
     index + namespace as u32 * NEXT_NAMESPACE
 }
 
-/// Numbers the devices of each host, so that nobody has to ask the kernel how it numbered them.
+/// Assigns the indices of each host's devices, so that the kernel need not be asked for them.
 fn number(links: &[Link]) -> Numbers<'_> {
     let mut numbers = Numbers::new();
     let mut next: BTreeMap<usize, u32> = BTreeMap::new();
@@ -92,8 +91,8 @@ fn number(links: &[Link]) -> Numbers<'_> {
     numbers
 }
 
-/// The kernel looks for a device with the number of a new one in the namespace of the socket, wherever
-/// the new one is to be (`rtnl_newlink`).
+/// The kernel checks the index of a new device in the namespace of the socket, whatever namespace
+/// the device is for (`rtnl_newlink`).
 fn make_pairs(
     links: &[Link],
     hosts: &[Vec<Host>],
@@ -116,7 +115,7 @@ fn make_pairs(
     outside.carry_out(&batch)
 }
 
-/// The disciplines come before the device is up, or it would begin with others.
+/// Disciplines are added before the device is up; otherwise it would begin with the default ones.
 fn equip(batch: &mut Batch, host: &str, end: &End, index: u32) -> Result<(), Failure> {
     for (depth, discipline) in end.disciplines.iter().enumerate() {
         let what = format!("{host} {}: discipline {}", end.device, discipline.kind);

@@ -1,4 +1,4 @@
-//! The machine as a whole: file systems, limits, settings of the kernel, power.
+//! The machine as a whole: file systems, limits, kernel settings, power.
 
 use crate::failure::{Failure, Trying};
 use rustix::fs::Mode;
@@ -10,22 +10,22 @@ use std::ffi::CStr;
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Connections, namespaces: all are open files. Programs inherit the limit, and some of them go
-/// through all numbers below it.
+/// The limit of open files, which include connections and namespaces. Programs inherit it, and some
+/// of them iterate over all numbers below.
 const OPEN_FILES: u64 = 1 << 16;
 
-/// The kernel allows by default what fits into an eighth of its memory; ours are small.
+/// The thread limit. The kernel's default fits an eighth of its memory, and guests have little.
 const THREADS: &str = "30000";
-/// More than so many threads have, for their stacks and what guards these.
+/// The limit of memory mappings: more than so many threads have, for their stacks and guard pages.
 const MAPPINGS: &str = "200000";
 
-/// Makes the kernel's own files visible.
+/// Mounts the kernel's own file systems.
 pub(crate) fn mount_basics() -> Result<(), Failure> {
     mount_at("/proc", "proc", MountFlags::empty(), None)?;
     mount_at("/sys", "sysfs", MountFlags::empty(), None)
 }
 
-/// Mounts a file system at a folder, which it makes if it is not there.
+/// Mounts a file system at a folder, which is created if missing.
 pub(crate) fn mount_at(
     folder: &str,
     kind: &str,
@@ -43,7 +43,7 @@ pub(crate) fn make_folder(folder: &str) -> Result<(), Failure> {
     }
 }
 
-/// Lifts what would get in the way of many connections.
+/// Raises limits that would restrict the number of connections.
 pub(crate) fn lift_limits() -> Result<(), Failure> {
     let limit = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     setrlimit(Resource::Nofile, limit).trying(|| format!("RLIMIT_NOFILE {OPEN_FILES}"))?;
@@ -51,7 +51,7 @@ pub(crate) fn lift_limits() -> Result<(), Failure> {
     set("/proc/sys/vm/max_map_count", MAPPINGS)
 }
 
-/// Writes a value into a file of the kernel.
+/// Writes a value to a kernel file.
 pub(crate) fn set(path: &str, value: &str) -> Result<(), Failure> {
     OpenOptions::new()
         .write(true)
@@ -60,7 +60,7 @@ pub(crate) fn set(path: &str, value: &str) -> Result<(), Failure> {
         .trying(|| format!("{path} \"{value}\""))
 }
 
-/// Turns the machine off at once: nothing of it is needed any more.
+/// Turns the machine off at once: nothing needs to be saved.
 pub(crate) fn power_off() -> ! {
     let error = reboot(RebootCommand::PowerOff).expect_err("it would be off");
     eprintln!("tcplab: power off: {error}");

@@ -1,8 +1,8 @@
 //! Process 1 of the guest: carries out a [`tcplab_guest::Job`], reports, and turns the machine off.
 //!
-//! A system call costs tens of microseconds here and thinking costs nothing that shows, for the clock
-//! stands still while anything runs. So all of this makes few system calls, and sleeps to the
-//! nanosecond.
+//! A system call costs tens of microseconds here, while computation takes no simulated time,
+//! because the clock stands still while code runs. The guest therefore makes few system calls, and
+//! sleeps with nanosecond precision.
 
 mod capabilities;
 mod channel;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    // Anywhere else, turning the machine off would be a bad surprise.
+    // In any other process, turning the machine off would be harmful.
     if std::process::id() != 1 {
         eprintln!("error: this is process 1 of a tcplab guest, and nothing else");
         return ExitCode::from(2);

@@ -1,7 +1,7 @@
-//! The walls around programs: a file system of their own, an ordinary user, no capabilities.
+//! The confinement of programs: a file system of their own, an ordinary user, no capabilities.
 //!
 //! Process 1 builds the file system once ([`build`]). A process that becomes a program moves into a
-//! copy of it and gives up all its rights before it executes anything of the machine's ([`enter`]).
+//! copy of it and drops all privileges before it executes any program of the machine ([`enter`]).
 
 use crate::capabilities;
 use crate::failure::{Failure, Trying};
@@ -18,15 +18,15 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use tcplab_guest::job::Programs;
 
-/// Where the machine's files are mounted, for process 1 alone.
+/// Where the machine's files are mounted, visible only to process 1.
 const MACHINE: &str = "/machine";
-/// What programs see as their root.
+/// The root of programs.
 const ROOT: &str = "/walls";
 
-/// Where programs start, and what they may write.
+/// The initial working folder of programs, which they may write.
 const WORKING_FOLDER: &str = "/tmp";
 
-/// The greatest number of processes and threads that programs have at once.
+/// The most processes and threads of programs at once.
 const PROCESSES: u64 = 30_000;
 
 /// Numbers and modes as in `Documentation/admin-guide/devices.txt`.
@@ -53,7 +53,7 @@ pub(crate) fn build(programs: &Programs) -> Result<(), Failure> {
         mount_at(&inside(folder), "tmpfs", PLAIN, Some(c"mode=1777"))?;
     }
     make_devices()?;
-    // Shells and their scripts expect the first four.
+    // Shells and scripts expect the first four.
     for (link, to) in [
         ("dev/fd", "/proc/self/fd"),
         ("dev/stdin", "/proc/self/fd/0"),
@@ -69,7 +69,7 @@ pub(crate) fn build(programs: &Programs) -> Result<(), Failure> {
     programs.hidden.iter().try_for_each(|path| hide(path))
 }
 
-/// A path of programs, as process 1 sees it.
+/// A path of programs, as seen by process 1.
 fn inside(path: &str) -> String {
     format!("{ROOT}/{}", path.trim_start_matches('/'))
 }
@@ -80,13 +80,13 @@ fn make_devices() -> Result<(), Failure> {
         let mode = Mode::from_raw_mode(0o666);
         mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(major, minor))
             .trying(|| path.clone())?;
-        // The mode is cut by the umask of process 1.
+        // The mode is restricted by the umask of process 1.
         rustix::fs::chmod(&path, mode).trying(|| path.clone())?;
     }
     Ok(())
 }
 
-/// Users, groups and hosts have no names but these: the machine's are nobody's business.
+/// Users, groups and hosts have no names but these; the machine's names are private.
 fn write_names(programs: &Programs) -> Result<(), Failure> {
     let Programs { user, group, .. } = programs;
     for (file, text) in [
@@ -99,7 +99,7 @@ fn write_names(programs: &Programs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shows a file or folder of the machine at its own place. One that is not there is left out.
+/// Shows a file or folder of the machine at the same path. A missing one is left out.
 fn show(path: &str) -> Result<(), Failure> {
     let (from, to) = (format!("{MACHINE}{path}"), inside(path));
     let kind = match fs::symlink_metadata(&from) {
@@ -122,7 +122,7 @@ fn show(path: &str) -> Result<(), Failure> {
     mount_bind(&from, &to).trying(|| format!("bind {path}"))
 }
 
-/// Covers a folder within a folder that is shown.
+/// Covers a folder within a visible folder.
 fn hide(path: &str) -> Result<(), Failure> {
     let covered = inside(path);
     if !Path::new(&covered).is_dir() {
@@ -131,23 +131,24 @@ fn hide(path: &str) -> Result<(), Failure> {
     mount_at(&covered, "tmpfs", PLAIN | MountFlags::RDONLY, Some(c"mode=555"))
 }
 
-/// The input of programs: nothing.
+/// The input of programs: empty.
 pub(crate) fn nothing() -> Result<fs::File, Failure> {
     fs::File::open(inside("dev/null")).trying(|| inside("dev/null"))
 }
 
-/// Moves the calling process, which has one thread, behind the walls.
+/// Confines the calling process, which must have one thread.
 pub(crate) fn enter(host: &str, programs: &Programs) -> Result<(), Failure> {
     unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS)
         .trying(|| format!("{host}: unshare"))?;
     sethostname(host.as_bytes()).trying(|| format!("hostname {host}"))?;
-    // Processes of other users are invisible, process 1 among them.
+    // Processes of other users are invisible, including process 1.
     mount_at(&inside("proc"), "proc", PLAIN | MountFlags::NOEXEC, Some(c"hidepid=2"))?;
-    // The content of /sys is that of the network of whoever mounts it: each program has its own.
+    // /sys shows the network of the process that mounts it: each program has its own.
     mount_at(&inside("sys"), "sysfs", PLAIN | MountFlags::NOEXEC | MountFlags::RDONLY, None)?;
     let fixed = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID;
     mount_remount(ROOT, fixed, "").trying(|| format!("remount {ROOT}"))?;
-    // pivot_root(2), "pivot_root(".", ".")": the old root ends up on top of the new one, and goes.
+    // pivot_root(2), "pivot_root(".", ".")": the old root ends up on top of the new one, and is
+    // unmounted.
     chdir(ROOT).trying(|| format!("chdir {ROOT}"))?;
     pivot_root(".", ".").trying(|| format!("pivot_root {ROOT}"))?;
     unmount(".", UnmountFlags::DETACH).trying(|| "unmount the guest's root".into())?;
@@ -159,7 +160,7 @@ fn become_ordinary(programs: &Programs) -> rustix::io::Result<()> {
     let limit = Rlimit { current: Some(PROCESSES), maximum: Some(PROCESSES) };
     setrlimit(Resource::Nproc, limit)?;
     let (user, group) = (Uid::from_raw(programs.user), Gid::from_raw(programs.group));
-    // Before the change of user, which takes the right to do so.
+    // Before the change of user, which drops the privilege to do this.
     capabilities::bound(CapabilitySet::empty())?;
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;

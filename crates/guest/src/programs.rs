@@ -1,4 +1,4 @@
-//! Programs of the machine as traffic: they run in the network of a host, behind walls
+//! Programs of the machine as traffic: confined programs in the network of a host
 //! ([`crate::program_sandbox`]).
 
 use crate::failure::{Failure, Trying, reason};
@@ -25,10 +25,10 @@ use tcplab_guest::job::{self, MOST_OUTPUT, OUTPUT, Programs};
 /// The first argument of a process that becomes a program.
 pub(crate) const WORD: &str = "program";
 
-/// Linux's own, in nanoseconds.
+/// Linux's default, in nanoseconds.
 const USUAL_TIMER_SLACK: Option<NonZeroU64> = NonZeroU64::new(50_000);
 
-/// What programs find in their environment, whoever started the kernel.
+/// The environment of programs, whoever started the kernel.
 const ENVIRONMENT: [(&str, &str); 4] = [
     ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
     ("HOME", "/tmp"),
@@ -36,14 +36,14 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ("USER", "program"),
 ];
 
-/// Settings of a host that give its programs what an ordinary user lacks and does no harm here:
-/// `ping`, and servers at ports below 1024.
+/// Host settings that allow programs what an ordinary user may not do and is harmless here: `ping`,
+/// and servers at ports below 1024.
 const HOST_SETTINGS: [(&str, &str); 2] = [
     ("/proc/sys/net/ipv4/ping_group_range", "0 2147483647"),
     ("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
 ];
 
-/// The congestion controls there are, and those that an ordinary user may choose.
+/// The available congestion controls, and those that an ordinary user may choose.
 const THERE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
@@ -62,28 +62,28 @@ impl Side {
     }
 }
 
-/// The process groups of programs that have not ended.
+/// The process groups of running programs.
 static RUNNING: Mutex<BTreeMap<(usize, Side), Pid>> = Mutex::new(BTreeMap::new());
 
-/// What programs print, as long as there may be more of it.
+/// The outputs of programs that may still produce some.
 static OUTPUTS: Mutex<Vec<Arc<Mutex<Output>>>> = Mutex::new(Vec::new());
 
-/// How many bytes all programs have printed.
+/// The bytes printed by all programs.
 static PRINTED: AtomicU64 = AtomicU64::new(0);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a program prints, on its way to a file of the host. The program has the pipe alone: nothing
-/// that it may write lies in the machine's file system.
+/// A program's output on its way to a file of the host. The program only has a pipe: no file that
+/// it may write is in the machine's file system.
 struct Output {
     pipe: PipeReader,
     file: File,
 }
 
 impl Output {
-    /// Takes what has been printed. Says whether that was all.
+    /// Copies the printed data. Returns whether the output has ended.
     fn drain(&mut self) -> io::Result<bool> {
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -107,8 +107,8 @@ impl Output {
     }
 }
 
-/// Builds the walls and a place for what programs print. The calling thread is still in the first
-/// network namespace, where some settings are that hold for all.
+/// Builds the confinement and the place of programs' output. The calling thread is still in the
+/// first network namespace, which has some global settings.
 pub(crate) fn prepare(programs: &Programs) -> Result<(), Failure> {
     make_folder(OUTPUT)?;
     let there = std::fs::read_to_string(THERE).trying(|| THERE.into())?;
@@ -116,7 +116,7 @@ pub(crate) fn prepare(programs: &Programs) -> Result<(), Failure> {
     program_sandbox::build(programs)
 }
 
-/// Runs one side's program at its time and reports how it ended.
+/// Runs one side's program at its time and reports its exit.
 pub(crate) fn run(flow: Flow, side: Side, programs: &Programs) -> Result<(), Failure> {
     let path = job::output(flow.number, side.name());
     let file = File::create(&path).trying(|| path.clone())?;
@@ -152,10 +152,10 @@ pub(crate) fn run(flow: Flow, side: Side, programs: &Programs) -> Result<(), Fai
     Ok(())
 }
 
-/// Passes on what is printed, as it comes.
+/// Copies output as it is printed.
 fn pass_on(ready: &PipeReader, output: &Mutex<Output>) {
     loop {
-        // Any error shows when the pipe is read.
+        // Errors also occur when the pipe is read.
         poll(&mut [PollFd::new(ready, PollFlags::IN)], None).ok();
         match locked(output).drain() {
             Ok(true) => return,
@@ -165,7 +165,7 @@ fn pass_on(ready: &PipeReader, output: &Mutex<Output>) {
     }
 }
 
-/// Starts a process that becomes the program: once behind the walls, there is no way back.
+/// Starts a process that becomes the program: once confined, there is no way back.
 fn start(flow: usize, side: Side, host: &Host, output: PipeWriter) -> Result<Child, Failure> {
     let nothing = program_sandbox::nothing()?;
     let error = output.try_clone().trying(|| "a pipe".into())?;
@@ -180,7 +180,7 @@ fn start(flow: usize, side: Side, host: &Host, output: PipeWriter) -> Result<Chi
         .trying(|| "a process".into())
 }
 
-/// Becomes the program of this flow and side, on the host of this name. Returns only if that fails.
+/// Becomes the program of this flow and side, on the host of this name. Returns only on failure.
 pub(crate) fn become_one(mut words: impl Iterator<Item = OsString>) -> Failure {
     let mut word = || words.next().unwrap_or_default().to_string_lossy().into_owned();
     let (flow, side, host) = (word(), word(), word());
@@ -194,7 +194,7 @@ pub(crate) fn become_one(mut words: impl Iterator<Item = OsString>) -> Failure {
     }
 }
 
-/// Moves behind the walls. Gives the command line.
+/// Confines the process. Returns the command line.
 fn behind_walls(flow: &str, side: &str, host: &str) -> Result<String, Failure> {
     let job = job_file::read()?;
     let nowhere = || Failure::new(job::PATH, "no such program");
@@ -203,22 +203,22 @@ fn behind_walls(flow: &str, side: &str, host: &str) -> Result<String, Failure> {
         return Err(nowhere());
     };
     let line = if side == Side::Server.name() { server } else { client };
-    // Programs are to sleep as they do anywhere else.
+    // Programs have the usual timer slack.
     set_current_timer_slack(USUAL_TIMER_SLACK).trying(|| "PR_SET_TIMERSLACK".into())?;
     program_sandbox::enter(host, job.programs.as_ref().ok_or_else(nowhere)?)?;
     Ok(line.clone())
 }
 
-/// Ends what still runs.
+/// Ends the running programs.
 pub(crate) fn end() {
     let running = std::mem::take(&mut *locked(&RUNNING));
     for group in running.values() {
-        // It may have ended this instant, and that is as well.
+        // A program that has just ended is no error.
         kill_process_group(*group, Signal::KILL).ok();
     }
     for output in locked(&OUTPUTS).iter() {
         let mut output = locked(output);
-        // What is not written now would be lost with the machine's memory.
+        // Output that is not written now would be lost.
         if let Err(error) = output.drain().and_then(|_| output.file.sync_all()) {
             channel::fail(&format!("{OUTPUT}: {}", reason(error)));
         }
@@ -232,7 +232,7 @@ fn report(flow: usize, side: Side, status: Option<i32>) {
     channel::report(&Report::Exited { flow, side: side.name().into(), status });
 }
 
-/// The status as a shell has it: 128 and the number of the signal that ended the program.
+/// The exit status as in a shell: 128 plus the signal's number if a signal ended the program.
 fn number(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }

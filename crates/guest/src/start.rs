@@ -1,10 +1,10 @@
-//! Starts a kernel on the machine itself: the one thing that this program does there.
+//! Starts a kernel on the machine itself: the only thing that this program does there.
 //!
-//! The kernel ends with the thread that asked for it, however that ends. It runs behind walls
-//! ([`crate::kernel_sandbox`]). And its addresses are always the same: they find their way into its random
-//! numbers.
+//! The kernel ends with the thread that started it, however that ends. The kernel is confined
+//! ([`crate::kernel_sandbox`]), and its address space layout is not randomized, because addresses
+//! influence its random numbers.
 
-use crate::kernel_sandbox::{Needs, kernel_sandbox};
+use crate::kernel_sandbox::{Needs, confine};
 use nix::sys::personality::{self, Persona};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::error::Error;
@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::Command;
 pub(crate) use tcplab_guest::launch::{END_OF_READS, WORD};
 
-/// Becomes a kernel. The words are the folder of its memory, what programs in it may read,
-/// [`END_OF_READS`], the kernel's path and its arguments. Returns only if that fails.
+/// Becomes a kernel. The arguments are the folder of its memory, paths that its programs may read,
+/// [`END_OF_READS`], the kernel's path and its arguments. Returns only on failure.
 pub(crate) fn launch(words: impl Iterator<Item = OsString>) -> Box<dyn Error> {
     let words: Vec<_> = words.collect();
     let end = words.iter().position(|word| word == END_OF_READS);

@@ -1,20 +1,20 @@
-//! A law that does not hold: which, and where.
+//! A broken law and its place.
 
 use std::fmt;
 use tcplab_tables::{Part, Row as Declared, Values, integer};
 
-/// What no run may break.
+/// The laws that no run may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// Columns hold numbers.
+    /// Columns hold valid numbers.
     Value,
     /// Times are in order.
     Time,
-    /// Nothing is faster than its path.
+    /// RTTs and delays are at least those of the path.
     Rtt,
-    /// Links are no faster than their rate.
+    /// Links do not exceed their rate.
     Rate,
-    /// Queues hold what they have room for.
+    /// Queues do not exceed their limit.
     Queue,
     /// Data is written before it is sent, and sent before it is received.
     Bytes,
@@ -27,7 +27,7 @@ pub enum Law {
 }
 
 impl Law {
-    /// All of them.
+    /// All laws.
     pub const ALL: [Self; 9] = [
         Self::Value,
         Self::Time,
@@ -40,7 +40,7 @@ impl Law {
         Self::Drops,
     ];
 
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Value => "value",
@@ -55,7 +55,7 @@ impl Law {
         }
     }
 
-    /// What it says.
+    /// The statement of the law.
     pub fn statement(self) -> &'static str {
         match self {
             Self::Value => {
@@ -85,9 +85,9 @@ impl Law {
 pub struct Row {
     /// The table's name.
     pub table: &'static str,
-    /// Its place in the table, counted from 0.
+    /// The index in the table, from 0.
     pub number: usize,
-    /// Its values by column.
+    /// The values by column.
     pub cells: Vec<(String, String)>,
 }
 
@@ -113,19 +113,19 @@ impl Row {
     }
 }
 
-/// Where and how a law is broken.
+/// A broken law, with its place and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The law.
     pub law: Law,
-    /// What is wrong, with the numbers.
+    /// The reason, with the numbers.
     pub what: String,
-    /// The row; nothing if it is in no row.
+    /// The row; `None` if it concerns no single row.
     pub row: Option<Row>,
 }
 
 impl Broken {
-    /// In a row of a part of a table.
+    /// A broken law in a row of part of a table.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub(crate) fn at<R: Declared>(
         law: Law,
@@ -136,7 +136,7 @@ impl Broken {
         Box::new(Self { law, what: what.into(), row: Some(Row::of(part, number)) })
     }
 
-    /// In no row.
+    /// A broken law that concerns no single row.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub(crate) fn in_all(law: Law, what: impl Into<String>) -> Box<Self> {
         Box::new(Self { law, what: what.into(), row: None })

@@ -1,4 +1,4 @@
-//! How much a lane can transmit over time.
+//! The transmission capacity of a lane over time.
 
 use std::cell::OnceCell;
 use tcplab_model::schema::OPPORTUNITY_BYTES;
@@ -6,8 +6,8 @@ use tcplab_model::{LanePlan, Plan};
 use tcplab_units::{Duration, Rate};
 use tcplab_workload::links;
 
-/// The least time in which a packet of this size passes it: at the highest rate and the shortest delay
-/// that it ever has.
+/// The minimum time in which a packet of this size passes a lane: at its highest rate and shortest
+/// delay.
 pub(crate) fn least_time(lane: &LanePlan, bytes: u64) -> Duration {
     if lane.leaves_lan() {
         return Duration::ZERO;
@@ -22,12 +22,11 @@ pub(crate) fn least_time(lane: &LanePlan, bytes: u64) -> Duration {
     }
 }
 
-/// What a lane can have transmitted at each time.
+/// The bytes that a lane can have transmitted by each time.
 pub(crate) enum Capacity {
-    /// From when, at how many bytes a second, and how many bytes until then.
+    /// From when, at how many bytes a second, and the bytes until then.
     Rates(Vec<(f64, f64, f64)>),
-    /// The milliseconds of a trace with the bytes until then, and the milliseconds after which it
-    /// begins again.
+    /// The milliseconds of a trace with the bytes until then, and the period in milliseconds.
     Trace(Vec<(u64, u64)>, u64),
 }
 
@@ -78,13 +77,13 @@ impl Capacity {
         }
     }
 
-    /// Bytes in a time at the most, which is less than a millisecond.
+    /// The most bytes in a time of less than a millisecond.
     pub fn most_in(&self, time_s: f64) -> f64 {
         match self {
             Self::Rates(pieces) => {
                 time_s * pieces.iter().fold(0.0, |most: f64, piece| most.max(piece.1))
             }
-            // The end of a round and the beginning of the next may be the same millisecond.
+            // The end of a period and the beginning of the next may be the same millisecond.
             Self::Trace(list, _) if time_s > 0.0 => {
                 let before = std::iter::once(0).chain(list.iter().map(|entry| entry.1));
                 let bursts = list.iter().zip(before).map(|(entry, before)| entry.1 - before);
@@ -94,7 +93,7 @@ impl Capacity {
         }
     }
 
-    /// How far the rounding of a packet's time, half a picosecond, may put it ahead.
+    /// The bytes by which rounding a packet's time, to half a picosecond, may put a lane ahead.
     pub fn rounding(&self) -> f64 {
         match self {
             Self::Rates(_) => self.most_in(0.5e-12),
@@ -103,7 +102,7 @@ impl Capacity {
     }
 }
 
-/// The capacities of all lanes, each found out when it is asked for first.
+/// The capacities of all lanes, computed on demand.
 pub(crate) struct Capacities<'a> {
     plan: &'a Plan,
     lanes: Vec<OnceCell<Capacity>>,
@@ -114,13 +113,13 @@ impl<'a> Capacities<'a> {
         Self { plan, lanes: plan.lanes.iter().map(|_| OnceCell::new()).collect() }
     }
 
-    /// Of the lane with this number.
+    /// The capacity of the lane with this number.
     pub fn of(&self, lane: usize) -> &Capacity {
         self.lanes[lane].get_or_init(|| Capacity::of(self.plan, &self.plan.lanes[lane]))
     }
 }
 
-/// Times in tables are not exact to the last bit.
+/// Rounding errors of times in tables.
 const ROUNDING_MS: f64 = 1e-9;
 
 /// More bytes a second than any lane transmits.

@@ -1,4 +1,4 @@
-//! Datagrams arrive once, and none is faster than its path.
+//! Datagrams arrive once, and their delays are at least those of the path.
 
 use crate::broken::{Broken, Law};
 use crate::path::{Names, least_delay};
@@ -6,7 +6,7 @@ use crate::rows::Rows;
 use tcplab_model::Plan;
 use tcplab_tables::FlowRow;
 
-/// Clocks count whole nanoseconds.
+/// Clocks have a resolution of a nanosecond.
 const CLOCK_MS: f64 = 1e-6;
 
 pub(crate) fn check(

@@ -1,4 +1,4 @@
-//! What is received was sent, and a flow's outcome agrees with its numbers.
+//! Received data was sent, and a flow's outcome agrees with its numbers.
 
 use crate::broken::{Broken, Law};
 use crate::capacity::Capacities;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 use tcplab_tables::{FlowColumns, FlowRow, FlowTotals, Tables};
 
-/// Of what is computed from times and counts.
+/// The relative rounding error of values computed from times and counts.
 const ROUNDING: f64 = 1e-9;
 
 /// The laws of flows.
@@ -69,7 +69,7 @@ fn check(
             return Err(rows.broken(Law::Bytes, row, what));
         }
         let elapsed = flows.end_s[row] - flows.start_s[row];
-        // While it ran, of what is measured.
+        // The time in which the flow ran, within the measured part.
         let running = flows.end_s[row].min(until_s) - flows.start_s[row].max(begin_s);
         let outcome = rows.text(flows.outcome[row]);
         let is_turned = rows.text(flows.from[row]) != Some(plan.nodes[flow.from].as_str());
@@ -125,16 +125,17 @@ fn is_close(one: f64, other: f64) -> bool {
     (one - other).abs() <= ROUNDING * one.abs().max(other.abs())
 }
 
-/// Whether so many Mbit/s carry so many bytes from `start` to `end`. Times in seconds are rounded.
+/// Whether `mbit_s` is the rate of so many bytes from `start` to `end`. Times in seconds are
+/// rounded.
 pub(crate) fn is_rate(mbit_s: f64, bytes: i64, (start, end): (f64, f64)) -> bool {
     let (carried, bytes) = (mbit_s * (end - start) / 8.0 * 1e6, bytes as f64);
     is_close(carried, bytes)
         || (carried - bytes).abs() <= 2.0 * f64::EPSILON * end / (end - start) * bytes
 }
 
-/// Bytes that a flow received by the end of the window passed every link of its way since it began:
-/// what arrives in a window may have left a link long before. Connections of programs may go either way: such
-/// a flow has twice the room.
+/// Bytes received by the end of the window must fit the capacity of every link on the path since
+/// the flow began: data that arrives in a window may have left a link long before. Connections of
+/// programs may send in either direction: such a flow has twice the capacity.
 fn check_rate(
     plan: &Plan,
     rows: &Rows<'_, FlowRow>,
@@ -159,7 +160,7 @@ fn check_rate(
     Ok(())
 }
 
-/// What was counted at the sending end.
+/// Checks the counters of the sending end.
 pub(crate) fn check_totals(tables: &Tables) -> Result<(), Box<Broken>> {
     let flows = &tables.flows;
     if tables.totals.flows.len() != flows.len() {

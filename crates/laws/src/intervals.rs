@@ -1,4 +1,4 @@
-//! Intervals follow each other within the measuring window, and add up to what flows have in it.
+//! Intervals are contiguous within the measuring window, and add up to the flow's totals.
 
 use crate::broken::{Broken, Law};
 use crate::flows::is_rate;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 use tcplab_tables::{FlowRow, IntervalColumns, IntervalRow, Table};
 
-/// Columns that intervals and flows both count.
+/// Counters of both intervals and flows.
 const COUNTS: [&str; 5] =
     ["bytes", "sent_segments", "retransmitted_segments", "timeouts", "loss_episodes"];
 
@@ -19,7 +19,7 @@ const COUNTS: [&str; 5] =
 pub(crate) struct Sums {
     counts: [i64; 5],
     begun: i64,
-    /// When the last of them ended.
+    /// The end of the last interval.
     until_s: f64,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Intervals<'a> {
     flows: Known<Flow>,
 }
 
-/// A flow with intervals: what its path takes, if it is planned, and the sums so far.
+/// A flow with intervals: the RTT of its path, if it is planned, and the sums so far.
 struct Flow {
     least_ms: Option<f64>,
     sums: Sums,
@@ -41,8 +41,7 @@ impl<'a> Intervals<'a> {
         Self { plan, planned: Names::new(plan), flows: Known::new() }
     }
 
-    /// Sums over the intervals of each flow, by the flow's name; nothing if nothing asks for
-    /// intervals.
+    /// Sums over the intervals of each flow, by name; `None` if no intervals are requested.
     pub fn sums(&self, table: &Table<IntervalRow>) -> Option<BTreeMap<String, Sums>> {
         self.plan.measured().every?;
         let known = self.flows.all();
@@ -55,7 +54,7 @@ impl<'a> Intervals<'a> {
 }
 
 impl Check<IntervalRow> for Intervals<'_> {
-    /// Checks rows by themselves, and adds them up by their flow.
+    /// Checks rows by themselves, and sums them for each flow.
     fn check(&mut self, rows: &Rows<'_, IntervalRow>) -> Result<(), Box<Broken>> {
         let measured = self.plan.measured();
         if measured.every.is_none() {
@@ -110,8 +109,8 @@ impl Check<IntervalRow> for Intervals<'_> {
     }
 }
 
-/// The counts of a flow are the sums over its intervals. Programs may use a port again: then the table of flows
-/// has only the last connection from it.
+/// Checks that a flow's counters are the sums over its intervals. Programs may reuse a port: then
+/// the table of flows only has the last connection from it.
 pub(crate) fn check_flows(
     planned: &Names<'_>,
     rows: &Rows<'_, FlowRow>,

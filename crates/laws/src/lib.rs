@@ -1,8 +1,8 @@
-//! Laws that no run may break, whatever ran it: a number that breaks one is never shown.
+//! Laws that no run may break, whatever backend ran it: numbers that break one are never shown.
 //!
-//! The tables of every run of every backend pass through [`Laws`] before anything is made of them: rows
-//! when they are written where a backend shows them then, and all others at the end. `tcplab verify` checks
-//! tables that were stored by the same laws.
+//! The tables of every run of every backend are checked by [`Laws`] before they are used: rows at
+//! the time of writing if the backend shows them then, and all others at the end. `tcplab verify`
+//! checks stored tables by the same laws.
 //!
 //! | law | file |
 //! |---|---|
@@ -40,17 +40,17 @@ use tcplab_model::{Plan, TrafficPlan};
 use tcplab_tables::{RunRow, Tables};
 use transfers::Transfers;
 
-/// By how much the clocks of a backend are less exact than the tables' times.
+/// The precision of a backend's clocks, if lower than that of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slack {
-    /// What is seen at a time may have happened that much later, in seconds.
+    /// The most that an observation may be late, in seconds.
     pub late_s: f64,
 }
 
 impl Slack {
     fn of(plan: &Plan) -> Self {
-        // The kernel looks at its lanes in a timer. Each look at its clock moves the clock on: by a
-        // nanosecond, or where programs run by a microsecond.
+        // The kernel samples its lanes in a timer. Each read of its clock advances the clock by a
+        // nanosecond, or with programs by a microsecond.
         let has_programs =
             plan.flows.iter().any(|flow| matches!(*flow.traffic, TrafficPlan::Command(_)));
         let late_s = match (plan.backend.as_str(), has_programs) {
@@ -62,7 +62,7 @@ impl Slack {
     }
 }
 
-/// Tables that keep every law.
+/// Tables that keep all laws.
 #[derive(Clone, Debug)]
 pub struct Checked(Tables);
 
@@ -72,7 +72,7 @@ impl Checked {
         &self.0
     }
 
-    /// The tables, to keep.
+    /// The tables, by value.
     pub fn into_tables(self) -> Tables {
         self.0
     }
@@ -92,7 +92,7 @@ pub struct Laws<'a> {
     broken: Option<Box<Broken>>,
 }
 
-/// The laws of the one row of a run.
+/// The laws of the single row of a run.
 struct Runs<'a>(&'a Plan);
 
 impl Check<RunRow> for Runs<'_> {
@@ -119,15 +119,15 @@ impl<'a> Laws<'a> {
         }
     }
 
-    /// Checks rows that were added since, where there are many. It is only faster to do so now and then
-    /// while a run goes on, and its rows are in a cache: [`Laws::finish`] checks what is left.
+    /// Checks added rows if there are many. This is only faster than checking at the end, while the
+    /// rows are still cached: [`Laws::finish`] checks the rest.
     pub fn look(&mut self, tables: &Tables) {
         if self.broken.is_none() {
             self.broken = self.check_rows(tables, BLOCK).err();
         }
     }
 
-    /// Checks all that is left of the tables of a run that has just ended, with what it counted in all.
+    /// Checks the rest of the tables of a run that has just ended, with its total counters.
     ///
     /// # Errors
     /// The tables break a law.
@@ -138,7 +138,7 @@ impl<'a> Laws<'a> {
         Ok(Checked(tables))
     }
 
-    /// Checks the tables by themselves, as far as they tell.
+    /// Checks the tables by themselves.
     fn check(&mut self, tables: &Tables) -> Result<(), Box<Broken>> {
         self.broken.take().map_or(Ok(()), Err)?;
         self.runs.go_on(&tables.runs, 1)?;
@@ -156,7 +156,7 @@ impl<'a> Laws<'a> {
         self.drops.laws.check_links(tables, &self.links.laws, self.slack)
     }
 
-    /// Checks what was added to tables that grow while a run goes on, if it is so many rows.
+    /// Checks added rows of growing tables, if there are at least so many.
     fn check_rows(&mut self, tables: &Tables, least: usize) -> Result<(), Box<Broken>> {
         self.transfers.go_on(&tables.transfers, least)?;
         self.intervals.go_on(&tables.intervals, least)?;
@@ -167,7 +167,7 @@ impl<'a> Laws<'a> {
     }
 }
 
-/// Checks the tables of a run that has just ended, with what it counted in all.
+/// Checks the tables of a run that has just ended, with its total counters.
 ///
 /// # Errors
 /// The tables break a law.
@@ -175,7 +175,7 @@ pub fn check(plan: &Plan, tables: Tables) -> Result<Checked, Box<Broken>> {
     Laws::new(&plan.with_steps()).finish(tables)
 }
 
-/// Checks tables by themselves, as far as they tell.
+/// Checks stored tables, which have no total counters.
 ///
 /// # Errors
 /// The tables break a law.

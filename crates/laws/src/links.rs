@@ -1,4 +1,4 @@
-//! Links are no faster than their rate, and queues hold no more than they have room for.
+//! Links do not exceed their rate, and queues do not exceed their limit.
 
 use crate::Slack;
 use crate::broken::{Broken, Law};
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use tcplab_model::{Discipline, LanePlan, Plan, QueueLimit, QueuePlan};
 use tcplab_tables::{LinkColumns, LinkRow, Tables};
 
-/// What is counted from the start of the experiment.
+/// Counters since the start of the experiment.
 const COUNTS: [&str; 5] =
     ["dropped_packets", "lost_packets", "marked_packets", "sent_packets", "sent_bytes"];
 
-/// Of a share or a mean that is computed from whole numbers.
+/// The relative rounding error of shares and means of whole numbers.
 const ROUNDING: f64 = 1e-9;
 
 /// The laws of links.
@@ -23,31 +23,30 @@ pub(crate) struct Links<'a> {
     planned: Names<'a>,
     late_s: f64,
     end_s: f64,
-    /// By label, the number of the lane.
+    /// The number of the lane of each label.
     known: Known<usize>,
-    /// By number.
+    /// The lanes by number.
     pub lanes: Vec<Lane>,
-    /// So far there was a row for each lane in turn.
+    /// Whether there has been a row for each lane in turn so far.
     is_in_turn: bool,
     active: Active,
 }
 
-/// A lane as it was when it was last sampled.
+/// The state of a lane at its last sample.
 pub(crate) struct Lane {
     capacity: Capacity,
     limit: QueueLimit,
-    /// What is accepted counts as sent, although it waits.
+    /// Whether accepted packets count as sent while they wait.
     waits_after_sent: bool,
-    /// When a queue of which that is so makes room for another: what waited then counted as sent, and has
-    /// not left.
+    /// When such a queue is replaced: its waiting packets have counted as sent, but have not left.
     replaced_s: f64,
     mtu: f64,
-    /// Bytes by which the rounding of a packet's time, and a late look, may put it ahead.
+    /// Bytes by which rounding of packet times, and a late sample, may put the lane ahead.
     rounding: f64,
     late: f64,
-    /// Bytes by which it had fallen behind its rate at the most before the last row.
+    /// The most bytes by which the lane had fallen behind its rate before the last row.
     least: f64,
-    /// The number of the last row, and what it says.
+    /// The index of the last row, and its values.
     pub last: Option<usize>,
     pub time_s: f64,
     left: f64,
@@ -78,7 +77,7 @@ impl Lane {
             limit if !plan.has_qdisc(lane.from) => limit,
             // A host's own queue counts bursts, of any number of packets.
             QueueLimit::Packets(_) => QueueLimit::Packets(u64::MAX),
-            // Beside what waits, the rest of a burst that is leaving.
+            // Besides the queue, the rest of a departing burst.
             QueueLimit::Bytes(bytes) => QueueLimit::Bytes(bytes.saturating_mul(2)),
         };
         let capacity = Capacity::of(plan, lane);
@@ -100,7 +99,7 @@ impl Lane {
     }
 }
 
-/// How much a queue holds, in what it counts.
+/// The limit of a queue, in its own unit.
 fn limit(queue: &QueuePlan, mtu: u64) -> QueueLimit {
     let in_bytes =
         matches!(queue.discipline, Discipline::Red(_) | Discipline::Cake(_) | Discipline::Tbf(_));
@@ -145,7 +144,7 @@ impl Seen {
 }
 
 impl Lane {
-    /// Bytes by which it was ahead of its rate at a time when so many had left it.
+    /// Bytes by which the lane was ahead of its rate when so many had left.
     fn ahead(&self, left: f64, time_s: f64) -> f64 {
         left - self.capacity.until(time_s)
     }
@@ -175,8 +174,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// All stations of a shared medium together have sent no more than its rate allows: one frame at a
-    /// time is on it.
+    /// Checks that all stations of a shared medium together have not exceeded its rate: there is
+    /// one frame at a time.
     pub fn check_media(&self, tables: &Tables) -> Result<(), Box<Broken>> {
         let mut left: BTreeMap<usize, f64> = BTreeMap::new();
         for (plan, lane) in self.plan.lanes.iter().zip(&self.lanes) {
@@ -227,9 +226,9 @@ impl<'a> Links<'a> {
         Ok(())
     }
 
-    /// Checks rows of lanes in turn, whose rows before are there too. Where nothing has happened since then
-    /// and nothing waits, every condition but that of time holds: most rows are so where they are closer
-    /// than packets.
+    /// Checks rows of lanes in turn, with the previous rows available. If nothing has happened
+    /// since and nothing waits, all conditions except those of time hold. Most rows are like that
+    /// when samples are closer than packets.
     fn check_active(
         &mut self,
         rows: &Rows<'_, LinkRow>,
@@ -254,10 +253,10 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Rows in which something happens.
+/// Rows with activity.
 #[derive(Default)]
 struct Active {
-    /// By row, 0 if nothing does.
+    /// A bit for each row, 0 without activity.
     bits: Vec<u64>,
     rows: Vec<u32>,
     number: usize,
@@ -268,9 +267,8 @@ impl Active {
         self.rows[..self.number].iter().map(|row| *row as usize)
     }
 
-    /// Finds rows in which anything has happened since the row before, or waits, or the time is wrong.
-    /// Without a branch, and few columns at a time, which compilers turn into few instructions for many
-    /// rows.
+    /// Finds rows with activity since the previous row, with waiting packets, or with a wrong time.
+    /// Branch-free and with few columns at a time, so that compilers vectorize it.
     #[inline(never)]
     fn find(&mut self, now: &LinkColumns<'_>, before: &LinkColumns<'_>, end_s: f64) {
         let rows = now.time_s.len();
@@ -318,7 +316,7 @@ impl Active {
 }
 
 impl Lane {
-    /// Checks a row, and keeps what it says.
+    /// Checks a row, and keeps its values.
     #[expect(clippy::inline_always, reason = "most of a row needs not be moved then")]
     #[inline(always)]
     fn check(&mut self, row: &Seen, late_s: f64, end_s: f64) -> Result<(), (Law, String)> {
@@ -379,8 +377,8 @@ impl Lane {
 
 impl Check<LinkRow> for Links<'_> {
     fn check(&mut self, rows: &Rows<'_, LinkRow>) -> Result<(), Box<Broken>> {
-        // The conditions of a link imply that numbers are numbers: only where one does not hold, it is
-        // asked why.
+        // The conditions of a link imply that numbers are valid: the reason is determined only if
+        // one does not hold.
         values::check_run(self.plan, rows)?;
         self.check_rows(rows).or_else(|broken| values::check(self.plan, rows).and(Err(broken)))
     }

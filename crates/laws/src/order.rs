@@ -5,7 +5,7 @@ use crate::rows::Rows;
 use tcplab_model::Plan;
 use tcplab_tables::{FlowRow, Row};
 
-/// Rows that follow each other in time.
+/// Rows in order of time.
 pub(crate) struct Times {
     end_s: f64,
     last_s: f64,
@@ -16,7 +16,7 @@ impl Times {
         Self { end_s: plan.duration.as_secs_f64(), last_s: 0.0 }
     }
 
-    /// Checks the next rows, which are at these times.
+    /// Checks the next rows, with these times.
     pub fn check<R: Row>(&mut self, rows: &Rows<'_, R>, times: &[f64]) -> Result<(), Box<Broken>> {
         for (row, &time) in times.iter().enumerate() {
             if !(self.last_s..=self.end_s).contains(&time) {
@@ -32,7 +32,7 @@ impl Times {
     }
 }
 
-/// The reason why a time is wrong.
+/// Why a time is wrong.
 pub(crate) fn out_of_order(time: f64, last_s: f64, end_s: f64) -> String {
     if time < last_s {
         format!("`time_s` is {time}, before that of an earlier row, {last_s}")
@@ -41,7 +41,7 @@ pub(crate) fn out_of_order(time: f64, last_s: f64, end_s: f64) -> String {
     }
 }
 
-/// A flow that is to begin after the end of the run does neither begin nor end in it.
+/// Checks that a flow planned to begin after the end of the run neither begins nor ends in it.
 pub(crate) fn check_flows(plan: &Plan, rows: &Rows<'_, FlowRow>) -> Result<(), Box<Broken>> {
     let flows = rows.columns();
     let end_s = plan.duration.as_secs_f64();

@@ -1,4 +1,4 @@
-//! Packets do not vanish, and each that is dropped is listed.
+//! Packets do not vanish, and each dropped packet is listed.
 
 use crate::Slack;
 use crate::broken::{Broken, Law};
@@ -11,13 +11,13 @@ use std::ops::ControlFlow;
 use tcplab_model::Plan;
 use tcplab_tables::{DropColumns, DropRow, PacketRow, Part, Tables};
 
-/// Lost on the wire, or damaged there; not dropped by the queue.
+/// Lost or corrupted on the wire, not dropped by the queue.
 const LOST: &str = "LOST_ON_THE_WIRE";
 const CORRUPTED: &str = "CORRUPTED";
-/// Dropped by the router before the link: no packet of the queue.
+/// Dropped by the router before the link, and never in the queue.
 const TOO_LARGE: &str = "PKT_TOO_BIG";
 
-/// The laws of packets at points.
+/// The laws of the table of packets.
 pub(crate) struct Packets<'a> {
     plan: &'a Plan,
     times: Times,
@@ -36,7 +36,7 @@ impl Check<PacketRow> for Packets<'_> {
     }
 }
 
-/// What a drop counts as.
+/// The counter of a drop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Dropped,
@@ -64,7 +64,7 @@ pub(crate) struct Drops<'a> {
     times: Times,
     lanes: Known<Option<usize>>,
     kinds: Known<Kind>,
-    /// By lane.
+    /// The drops of each lane.
     listed: Vec<Listed>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Drops<'a> {
         }
     }
 
-    /// The lane of a drop and what it counts as; nothing if no lane counts it.
+    /// The lane and counter of a drop; `None` if no lane counts it.
     fn drop(
         &mut self,
         part: &Part<'_, DropRow>,
@@ -103,7 +103,8 @@ impl<'a> Drops<'a> {
         (kind != Kind::Elsewhere).then_some((lane, kind))
     }
 
-    /// The drops that are listed for each lane, and the counts in its last row of the table of links.
+    /// Compares the listed drops of each lane with the counters in its last row of the table of
+    /// links.
     pub fn check_links(
         &mut self,
         tables: &Tables,
@@ -112,7 +113,7 @@ impl<'a> Drops<'a> {
     ) -> Result<(), Box<Broken>> {
         let sampled = links.lanes.iter().filter(|lane| lane.last.is_some());
         let first = sampled.map(|lane| lane.time_s).fold(f64::INFINITY, f64::min);
-        // Rows until then: of two things that happen at the same time it is open which is counted first.
+        // Rows until then: of simultaneous events either may be counted first.
         let (mut least, mut most) = (self.listed.clone(), self.listed.clone());
         self.each_from_last(tables, |time, lane, kind| {
             if time < first - slack.late_s {
@@ -142,7 +143,7 @@ impl<'a> Drops<'a> {
         Ok(())
     }
 
-    /// Shows drops, the last first, with their times.
+    /// Visits drops with their times, the last first.
     fn each_from_last(
         &mut self,
         tables: &Tables,
@@ -161,14 +162,14 @@ impl<'a> Drops<'a> {
         }
     }
 
-    /// Compares rows with the counts of each lane from beginning to end.
+    /// Compares rows with the counters of each lane over the whole run.
     pub fn check_totals(&self, tables: &Tables) -> Result<(), Box<Broken>> {
         let (plan, lanes) = (self.plan, &tables.totals.lanes);
         if lanes.len() != plan.lanes.len() {
             return Err(Broken::in_all(Law::Packets, "there is not one count for each link"));
         }
         for (lane, totals) in plan.lanes.iter().zip(lanes) {
-            // A kernel may count anything; the sum has room for it.
+            // A kernel's counters may be arbitrary; the sum cannot overflow.
             let gone =
                 [totals.arrived, totals.dropped, totals.lost, totals.queued, totals.in_transit];
             if u128::from(totals.entered) != gone.into_iter().map(u128::from).sum() {

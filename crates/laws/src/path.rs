@@ -1,4 +1,4 @@
-//! The flows and links of a plan behind the names in tables, and what paths cost.
+//! The flows and links of a plan by the names in tables, and the minimum times of paths.
 
 use crate::capacity::least_time;
 use std::cell::OnceCell;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tcplab_model::{FlowPlan, Plan};
 use tcplab_units::Duration;
 
-/// The smallest packet of TCP: 20 bytes of IP and 20 of TCP, without options.
+/// The smallest TCP packet: 20 bytes of IP and 20 of TCP, without options.
 const SMALLEST: u64 = 40;
 
 /// The flows and links of a plan by name.
@@ -21,8 +21,8 @@ impl<'a> Names<'a> {
         Self { plan, flows: OnceCell::new(), lanes: OnceCell::new() }
     }
 
-    /// The planned flow that a row is of: `NAME`, or `NAME#3` where it has many connections or sessions.
-    /// Tables mostly have the order of the plan, in which it has the place `hint`.
+    /// The planned flow of a row: `NAME`, or `NAME#3` with many connections or sessions. Tables
+    /// usually have the order of the plan, in which the flow's place is `hint`.
     pub fn flow(&self, name: &str, hint: usize) -> Option<&'a FlowPlan> {
         let flows = &self.plan.flows;
         if let Some(flow) = flows.get(hint).filter(|flow| flow.name == name) {
@@ -48,15 +48,14 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Where the plan has what a label stands for, if the first text of the table is the run's id and the
-/// others follow in the order of the plan.
+/// The likely place of a label in the plan: usually the first text of the table is the run's id and
+/// the others are in the order of the plan.
 pub(crate) fn hint(label: u32) -> usize {
     (label as usize).wrapping_sub(1)
 }
 
-/// The least time in which a packet can go to the other end and another come back: propagation, and the
-/// transmission of the smallest packets, at the highest rate and with the shortest delay that each lane
-/// ever has.
+/// The minimum round-trip time of the smallest packets: propagation and transmission, at the
+/// highest rate and shortest delay of each lane.
 pub(crate) fn least_rtt(plan: &Plan, flow: &FlowPlan) -> Duration {
     let lanes = flow.forward.iter().chain(&flow.back).map(|&lane| &plan.lanes[lane]);
     // The plan's RTT exceeds the delays of the links only if one of the two is wrong.
@@ -64,10 +63,10 @@ pub(crate) fn least_rtt(plan: &Plan, flow: &FlowPlan) -> Duration {
     more + lanes.map(|lane| least_time(lane, SMALLEST)).sum()
 }
 
-/// The smallest packet of UDP: 20 bytes of IP and 8 of UDP.
+/// The smallest UDP packet: 20 bytes of IP and 8 of UDP.
 const SMALLEST_OF_UDP: u64 = 28;
 
-/// The least time in which a datagram can go to the other end.
+/// The minimum one-way time of a datagram.
 pub(crate) fn least_delay(plan: &Plan, flow: &FlowPlan) -> Duration {
     let lanes = flow.forward.iter().map(|&lane| &plan.lanes[lane]);
     lanes.map(|lane| least_time(lane, SMALLEST_OF_UDP)).sum()

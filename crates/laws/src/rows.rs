@@ -1,14 +1,14 @@
-//! Rows of a table as they are checked: some at a time.
+//! Rows of a table as they are checked, in blocks.
 
 use crate::broken::{Broken, Law};
 use std::ops::Range;
 use tcplab_tables::{Part, Row, Table, Values};
 
-/// So many rows are checked at once: their columns together fit into a cache, where they are when they
-/// have just been written.
+/// The number of rows checked at once: their columns together fit into the cache, where freshly
+/// written rows still are.
 pub(crate) const BLOCK: usize = 1024;
 
-/// Rows of a table that follow each other.
+/// Consecutive rows of a table.
 pub(crate) struct Rows<'a, R: Row> {
     part: &'a Part<'a, R>,
     range: Range<usize>,
@@ -20,39 +20,40 @@ impl<'a, R: Row> Rows<'a, R> {
         Self { part, range: 0..part.len() }
     }
 
-    /// The part of the table that they are in.
+    /// The part of the table with these rows.
     pub fn part(&self) -> &'a Part<'a, R> {
         self.part
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// The number of one of them in the table.
+    /// The index of a row in the table.
     pub fn number(&self, row: usize) -> usize {
         self.part.first() + self.range.start + row
     }
 
-    /// Their values.
+    /// The values of these rows.
     #[inline]
     pub fn columns(&self) -> R::Columns<'a> {
         self.part.slices(self.range.start..self.range.end)
     }
 
-    /// The values of the rows that stand so many places before theirs, if these are in the same part.
+    /// The values of the rows so many places before these, if they are in the same part.
     pub fn columns_before(&self, places: usize) -> Option<R::Columns<'a>> {
         let start = self.range.start.checked_sub(places)?;
         Some(self.part.slices(start..self.range.end - places))
     }
 
-    /// Their texts in a declared column, by their numbers.
+    /// The labels of these rows in a declared column.
     pub fn labels(&self, name: &str) -> &'a [u32] {
         &self.part.labels(name)[self.range.clone()]
     }
 
-    /// The columns by name, and which part of these is theirs: those that only this run has may be shorter.
+    /// The columns by name, with the range of these rows: those that only this run has may be
+    /// shorter.
     pub fn filled(&self) -> impl Iterator<Item = (&'a str, &'a Values, Range<usize>)> {
         self.part.filled().map(|(name, values)| {
             let end = self.range.end.min(values.len());
@@ -60,27 +61,27 @@ impl<'a, R: Row> Rows<'a, R> {
         })
     }
 
-    /// The text that a value of a column of texts stands for.
+    /// The text of a label in a text column.
     pub fn text(&self, label: u32) -> Option<&'a str> {
         self.part.text(label)
     }
 
-    /// A law that one of them breaks.
+    /// A law that a row breaks.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub fn broken(&self, law: Law, row: usize, what: impl Into<String>) -> Box<Broken> {
         Broken::at(law, self.part, self.range.start + row, what)
     }
 }
 
-/// The laws of a table, which are shown all of its rows in order.
+/// The laws of a table, which get all of its rows in order.
 pub(crate) trait Check<R: Row> {
     fn check(&mut self, rows: &Rows<'_, R>) -> Result<(), Box<Broken>>;
 }
 
-/// The rows of a table on their way past its laws.
+/// Passes the rows of a table to its laws.
 pub(crate) struct Walk<C> {
     pub laws: C,
-    /// Rows that were checked.
+    /// The number of checked rows.
     seen: usize,
 }
 
@@ -89,7 +90,7 @@ impl<C> Walk<C> {
         Self { laws, seen: 0 }
     }
 
-    /// Goes on to the last row, if that makes so many.
+    /// Continues to the last row, if there are at least so many.
     pub fn go_on<R: Row>(&mut self, table: &Table<R>, least: usize) -> Result<(), Box<Broken>>
     where
         C: Check<R>,
@@ -108,7 +109,7 @@ impl<C> Walk<C> {
     }
 }
 
-/// What texts stand for, found out once for each text.
+/// Values for labels, computed once for each label.
 pub(crate) struct Known<T> {
     by_label: Vec<Option<T>>,
 }
@@ -118,7 +119,7 @@ impl<T> Known<T> {
         Self { by_label: Vec::new() }
     }
 
-    /// What the text of this number stands for; `find` is asked the first time.
+    /// The value for a label; `find` computes it the first time.
     #[inline]
     pub fn get(&mut self, label: u32, find: impl FnOnce() -> T) -> &mut T {
         let place = label as usize;
@@ -131,7 +132,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// All that are known, with the numbers of their texts.
+    /// All known values with their labels.
     pub fn all(&self) -> impl Iterator<Item = (u32, &T)> {
         let known = self.by_label.iter().enumerate();
         known.filter_map(|(label, found)| Some((label as u32, found.as_ref()?)))

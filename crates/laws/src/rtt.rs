@@ -1,4 +1,4 @@
-//! Nothing is faster than its path.
+//! RTTs are at least those of the path.
 
 use crate::broken::{Broken, Law};
 use crate::path::{Names, least_rtt};
@@ -9,7 +9,7 @@ use tcplab_tables::FlowRow;
 /// Stacks measure in whole microseconds.
 pub(crate) const CLOCK_MS: f64 = 1e-3;
 
-/// The least RTT of the path of the flow of this name, if it is planned.
+/// The minimum RTT of the path of the flow of this name, if it is planned.
 pub(crate) fn least_ms(
     plan: &Plan,
     names: &Names<'_>,

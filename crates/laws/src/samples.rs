@@ -1,5 +1,5 @@
-//! The samples of a flow follow each other in time, count what is acknowledged, and show no RTT shorter
-//! than the path.
+//! The samples of a flow are in order of time, their acknowledged bytes do not decrease, and no RTT
+//! is shorter than the path's.
 
 use crate::broken::{Broken, Law};
 use crate::order::out_of_order;
@@ -10,9 +10,9 @@ use crate::values;
 use tcplab_model::Plan;
 use tcplab_tables::SampleRow;
 
-/// Linux has 32 bits for eighths of a microsecond.
+/// Linux stores eighths of a microsecond in 32 bits.
 const MOST_SMOOTHED_MS: f64 = (u32::MAX >> 3) as f64 * 1e-3;
-/// A smoothed RTT may hold measurements by timestamps, whose clock shows whole milliseconds.
+/// A smoothed RTT may include samples by timestamps, whose resolution is a millisecond.
 const TIMESTAMPS_MS: f64 = 1.0;
 
 /// The laws of samples.
@@ -23,9 +23,9 @@ pub(crate) struct Samples<'a> {
     flows: Known<Flow>,
 }
 
-/// A flow as it was when it was last sampled.
+/// The state of a flow at its last sample.
 struct Flow {
-    /// What its path takes, and less than which no smoothed RTT is.
+    /// The RTT of its path, and the minimum of smoothed RTTs.
     path_ms: f64,
     least_ms: f64,
     time_s: f64,

@@ -1,4 +1,4 @@
-//! A transfer's outcome agrees with its numbers, and those of a flow with those of its transfers.
+//! A transfer's outcome agrees with its numbers, and a flow's numbers with those of its transfers.
 
 use crate::broken::{Broken, Law};
 use crate::flows::Flows;
@@ -9,16 +9,16 @@ use crate::values;
 use tcplab_model::{MeasurePlan, Plan};
 use tcplab_tables::{FlowRow, Table, TransferColumns, TransferRow};
 
-/// Of what is computed from times and counts.
+/// The relative rounding error of values computed from times and counts.
 const ROUNDING: f64 = 1e-9;
 
-/// What the transfers of a flow have together.
+/// The sums over a flow's transfers.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct Sums {
-    /// Of those that begin in what is measured.
+    /// Transfers that begin in the measured part.
     begun: i64,
     completed: i64,
-    /// Of all.
+    /// All transfers.
     bytes: i64,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Transfers<'a> {
     flows: Known<Flow>,
 }
 
-/// A flow with transfers: what its path takes, if it is planned, and the sums so far.
+/// A flow with transfers: the RTT of its path, if it is planned, and the sums so far.
 struct Flow {
     least_ms: Option<f64>,
     sums: Sums,
@@ -57,7 +57,7 @@ impl<'a> Transfers<'a> {
 }
 
 impl Check<TransferRow> for Transfers<'_> {
-    /// Checks rows by themselves, and adds them up by their flow.
+    /// Checks rows by themselves, and sums them for each flow.
     fn check(&mut self, rows: &Rows<'_, TransferRow>) -> Result<(), Box<Broken>> {
         values::check(self.plan, rows)?;
         let (from_s, to_s) = (self.measured.from.as_secs_f64(), self.measured.to.as_secs_f64());
@@ -110,7 +110,7 @@ impl Check<TransferRow> for Transfers<'_> {
 }
 
 impl Flows<'_> {
-    /// The counts of a flow are the sums over its transfers.
+    /// Checks that a flow's counters are the sums over its transfers.
     pub fn check_sums(&self, rows: &Rows<'_, FlowRow>) -> Result<(), Box<Broken>> {
         let flows = rows.columns();
         let (begun, completed) = (flows.transfers, flows.completed_transfers);
@@ -126,7 +126,7 @@ impl Flows<'_> {
             let own =
                 Sums { begun: begun[row], completed: completed[row], bytes: flows.bytes[row] };
             let mut sum = sum.unwrap_or_default();
-            // In a part of the run, some of the bytes arrive of transfers that may have begun before it.
+            // In part of a run, bytes may belong to transfers that began before it.
             if is_part {
                 sum.bytes = own.bytes.min(sum.bytes);
             }

@@ -1,15 +1,15 @@
-//! Every column holds numbers.
+//! Every column holds valid numbers.
 
 use crate::broken::{Broken, Law};
 use crate::rows::Rows;
 use tcplab_model::Plan;
 use tcplab_tables::{Row, Values};
 
-/// Rows are of this run, and hold numbers.
+/// Checks that rows are of this run, and hold valid numbers.
 pub(crate) fn check<R: Row>(plan: &Plan, rows: &Rows<'_, R>) -> Result<(), Box<Broken>> {
     check_run(plan, rows)?;
     for (number, (name, values, part)) in rows.filled().enumerate() {
-        // What only this run has is empty where nothing was set.
+        // A column that only this run has is empty where nothing was set.
         let is_optional = R::COLUMNS.get(number).is_none_or(|column| column.is_optional);
         let wrong = match values {
             Values::Number(values) if is_optional => position(&values[part], f64::is_infinite),
@@ -29,7 +29,7 @@ pub(crate) fn check<R: Row>(plan: &Plan, rows: &Rows<'_, R>) -> Result<(), Box<B
     Ok(())
 }
 
-/// All rows are of this run.
+/// Checks that all rows are of this run.
 pub(crate) fn check_run<R: Row>(plan: &Plan, rows: &Rows<'_, R>) -> Result<(), Box<Broken>> {
     let runs = rows.labels("run");
     let Some(&first) = runs.first() else { return Ok(()) };
@@ -40,9 +40,9 @@ pub(crate) fn check_run<R: Row>(plan: &Plan, rows: &Rows<'_, R>) -> Result<(), B
     }
 }
 
-/// The first of the values that is wrong.
+/// The index of the first wrong value.
 fn position<T: Copy>(values: &[T], is_wrong: impl Fn(T) -> bool) -> Option<usize> {
-    // Without a branch for each value, which compilers turn into few instructions for many.
+    // Branch-free, so that compilers vectorize it.
     let has_wrong = values.iter().fold(false, |found, &it| found | is_wrong(it));
     if has_wrong { values.iter().position(|&it| is_wrong(it)) } else { None }
 }

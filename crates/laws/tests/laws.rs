@@ -28,7 +28,7 @@ fn plan(text: &str) -> Plan {
     tcplab_model::from_toml(text).unwrap().plans(&tcplab_sim::backend()).unwrap().remove(0)
 }
 
-/// What stands in the tables of a run that keeps all laws.
+/// The rows of a run that keeps all laws.
 struct Rows {
     flow: FlowRow,
     samples: [SampleRow; 2],
@@ -82,7 +82,7 @@ fn flow_row(plan: &Plan, flows: &mut Table<FlowRow>) -> FlowRow {
     }
 }
 
-/// Tables of such a run, after `edit`.
+/// The tables of such a run, after `edit`.
 fn tables(plan: &Plan, edit: impl FnOnce(&mut Rows)) -> Tables {
     let mut tables = Tables::default();
     let flow = flow_row(plan, &mut tables.flows);
@@ -169,7 +169,7 @@ fn verdict(edit: impl FnOnce(&mut Rows)) -> Result<(), Box<Broken>> {
     check(&plan, tables(&plan, edit)).map(|_| ())
 }
 
-/// The law that is broken, and in which row of which table.
+/// The broken law, with the table and row.
 fn broken(edit: impl FnOnce(&mut Rows)) -> (Law, Option<(&'static str, usize)>) {
     let broken = verdict(edit).unwrap_err();
     (broken.law, broken.row.map(|row| (row.table, row.number)))
@@ -190,10 +190,10 @@ fn columns_hold_numbers() {
     }
     let seen = broken(|rows| rows.samples[1].pacing_mbit_s = Some(f64::NEG_INFINITY));
     assert_eq!(seen, (Law::Value, Some(("samples", 1))));
-    // Less than nothing of what cannot be less.
+    // A negative value of a non-negative column.
     let seen = broken(|rows| rows.flow.timeouts = u64::MAX);
     assert_eq!(seen, (Law::Value, Some(("flows", 0))));
-    // Where a value may be missing, it may.
+    // An optional value may be missing.
     assert_eq!(verdict(|rows| rows.samples[0].srtt_ms = None), Ok(()));
 }
 
@@ -227,7 +227,7 @@ fn counts_never_fall() {
 
 #[test]
 fn nothing_is_faster_than_its_path() {
-    // Twice 10 ms, and twice 40 us for the smallest packet: 20.08 ms, and clocks that round to 1 us.
+    // Twice 10 ms, and twice 40 us for the smallest packet: 20.08 ms, with clocks rounded to 1 us.
     assert_eq!(verdict(|rows| rows.flow.rtt_min_ms = Some(20.079)), Ok(()));
     let seen = broken(|rows| rows.flow.rtt_min_ms = Some(20.0789));
     assert_eq!(seen, (Law::Rtt, Some(("flows", 0))));
@@ -273,7 +273,7 @@ fn links_are_no_faster_than_their_rate() {
     assert_eq!(seen, (Law::Rate, Some(("links", 0))));
     let seen = broken(|rows| rows.links[0].utilisation = 1.001);
     assert_eq!(seen, (Law::Rate, Some(("links", 0))));
-    // More than the path takes in the time that the flow had.
+    // More than the path's capacity in the flow's time.
     let seen = broken(|rows| {
         (rows.flow.bytes, rows.flow.goodput_mbit_s) = (102_000, Some(8.16));
         rows.flow.bottleneck_share = Some(1.02);
@@ -303,7 +303,7 @@ fn queues_hold_what_they_have_room_for() {
     assert_eq!(seen, (Law::Queue, Some(("links", 0))));
     let seen = broken(|rows| rows.links[0].queue_max_packets = 1);
     assert_eq!(seen, (Law::Queue, Some(("links", 0))));
-    // It begins with what waited in the row before.
+    // The interval begins with the packets that waited in the row before.
     let seen = broken(|rows| {
         (rows.links[1].queue_packets, rows.links[1].queue_bytes) = (0, 0);
         rows.links[1].queue_max_packets = 1;
@@ -361,7 +361,7 @@ fn flows_that_did_not_complete_have_no_time_of_completion() {
     }
 }
 
-/// What a run with one transfer breaks, which is all that its flow consists of.
+/// The law broken by a run with one transfer, which is the whole flow.
 fn with_transfer(edit: impl FnOnce(&mut TransferRow, &mut FlowRow)) -> Option<(Law, &'static str)> {
     let plan = plan(EXPERIMENT);
     let mut transfers = Table::default();
@@ -399,7 +399,7 @@ fn with_transfer(edit: impl FnOnce(&mut TransferRow, &mut FlowRow)) -> Option<(L
 #[test]
 fn transfers_agree_with_themselves_and_with_their_flow() {
     assert_eq!(with_transfer(|_, _| {}), None);
-    // What a backend cannot tell for one transfer may be missing.
+    // A value that a backend cannot assign to single transfers may be missing.
     assert_eq!(with_transfer(|row, _| row.sent_segments = None), None);
     let at = |law| Some((law, "transfers"));
     assert_eq!(with_transfer(|row, _| row.completion_s = None), at(Law::Outcome));
@@ -418,8 +418,8 @@ fn transfers_agree_with_themselves_and_with_their_flow() {
     assert_eq!(swapped, of_flow);
 }
 
-/// What a run breaks of which a window is measured, with two intervals. The flow runs for 50 ms of it, in
-/// which 5000 bytes arrive.
+/// The law broken by a run with a measuring window and two intervals. The flow runs for 50 ms of
+/// it, in which 5000 bytes arrive.
 fn with_intervals(
     edit: impl FnOnce(&mut [IntervalRow; 2], &mut FlowRow),
 ) -> Option<(Law, Option<(&'static str, usize)>)> {
@@ -445,7 +445,7 @@ fn with_intervals(
         transfers: None,
         completed_transfers: None,
     };
-    // Of its last ACK.
+    // An interval with the last ACK only.
     let nothing = IntervalRow {
         bytes: 0,
         goodput_mbit_s: 0.0,
@@ -509,11 +509,11 @@ fn datagrams_arrive_once_and_no_faster_than_their_path() {
             (rows.flow.delay_p95_ms, rows.flow.delay_p99_ms) = (Some(12.0), Some(p99));
         }
     };
-    // 10 ms on the way, and 28 bytes at a byte a microsecond.
+    // 10 ms of delay, and 28 bytes at a byte a microsecond.
     assert_eq!(verdict(delays(10.028, 12.0)), Ok(()));
     assert_eq!(broken(delays(10.027, 12.0)), (Law::Rtt, Some(("flows", 0))));
     assert_eq!(broken(delays(10.028, 11.0)), (Law::Rtt, Some(("flows", 0))));
-    // Of 9 that were sent.
+    // 10 of 9 datagrams.
     let seen = broken(|rows| rows.flow.lost_packets = Some(10));
     assert_eq!(seen, (Law::Bytes, Some(("flows", 0))));
 }
@@ -535,7 +535,7 @@ fn drops_are_those_that_were_counted() {
         rows.links[1].lost_packets = 0;
     });
     assert_eq!(seen, (Law::Drops, Some(("links", 1))));
-    // After the last row only the count of the whole run tells.
+    // After the last row only the total counters show the error.
     let seen = broken(|rows| {
         (rows.totals.lanes[0].dropped, rows.totals.lanes[0].arrived) = (2, 5);
         rows.packet_hops = 10;
@@ -568,7 +568,8 @@ network.lan.x = { nodes = ["a", "b"], rate = "8 Mbit/s", delay = "2 us" }
 flows = [{ from = "a", to = "b", traffic = { kind = "bulk", size = "10 kB" } }]
 "#,
     );
-    // A station alone may have sent 100,000 bytes in 0.1 s, and a packet that has just begun; so may both.
+    // One station alone may have sent 100,000 bytes in 0.1 s, and a packet that has just begun;
+    // both together may not send more.
     let sent = |bytes: [u64; 2]| {
         let mut tables = tcplab_sim::run(&plan, &Watch::default()).unwrap().tables;
         let links = &mut tables.links;
@@ -585,7 +586,7 @@ flows = [{ from = "a", to = "b", traffic = { kind = "bulk", size = "10 kB" } }]
     assert_eq!(sent([60_000, 41_501]), Err(Law::Rate));
 }
 
-/// A link at which nothing happens, and which has dropped and lost so many packets.
+/// An idle link that has dropped and lost so many packets.
 fn idle_link(run: Label, link: Label, time_s: f64, gone: u64) -> LinkRow {
     LinkRow {
         run,
@@ -606,11 +607,10 @@ fn idle_link(run: Label, link: Label, time_s: f64, gone: u64) -> LinkRow {
     }
 }
 
-/// Three parts of each table that grows while a run goes on: so many rows and some.
+/// Three parts of each growing table: this many rows and some.
 const LONG: usize = 2 * PART + 100;
 
-/// Tables of a run in which nothing happens for `LONG` rows and something is then as `edit` says, in the
-/// row of that number.
+/// Tables of an idle run with `LONG` rows, in which row `number` is changed by `edit`.
 fn long_tables(plan: &Plan, number: usize, edit: &impl Fn(&mut Long)) -> Tables {
     let mut tables = tables(plan, |_| {});
     let Tables { samples, links, drops, packets, .. } = &mut tables;
@@ -634,7 +634,7 @@ fn long_tables(plan: &Plan, number: usize, edit: &impl Fn(&mut Long)) -> Tables 
                 delivery_rate_mbit_s: None,
             },
             link: idle_link(run, lanes[row % 2], time_s, 1 - row as u64 % 2),
-            // Dropped by a host: no link counts it.
+            // Dropped by a host, so no link counts it.
             drop: DropRow {
                 run: drops.label(&plan.id),
                 time_s,
@@ -673,7 +673,7 @@ fn long_tables(plan: &Plan, number: usize, edit: &impl Fn(&mut Long)) -> Tables 
 /// A change that breaks a row.
 type Edit<'a, R> = &'a dyn Fn(&mut R);
 
-/// A row of each table that grows.
+/// A row of each growing table.
 struct Long {
     sample: SampleRow,
     link: LinkRow,
@@ -724,14 +724,14 @@ fn rows_may_be_looked_at_while_they_are_written() {
     let tables = tcplab_sim::run_shown(&quick, &watch, &mut look).unwrap().tables;
     // Two rows every 10 us for 300 ms, shown 1024 at a time.
     assert_eq!((tables.links.len(), looks), (60_000, 58));
-    // The tables are of another plan than the laws: the first look has found it.
+    // The tables are of another plan than the laws: the first check has found that.
     let broken = laws.finish(tables).unwrap_err();
     assert_eq!((broken.law, broken.row.unwrap().number), (Law::Value, 0));
 }
 
 #[test]
 fn a_row_of_an_idle_link_is_checked_like_any_other() {
-    // Once lane after lane, and once with a row at the beginning that is out of turn.
+    // Once with lanes in turn, and once with a first row out of turn.
     let edits: [(Law, Edit<'_, LinkRow>); 14] = [
         (Law::Time, &|row| row.time_s = 0.2),
         (Law::Time, &|row| row.time_s = 0.31),

@@ -1,4 +1,4 @@
-//! Runs a kernel as a process, from its first line to its last record.
+//! Runs a kernel as a process, from boot to its last record.
 
 use crate::Produced;
 use crate::files;
@@ -26,65 +26,66 @@ use thiserror::Error;
 /// The guest's program (`crates/guest`); empty where there is none.
 pub(crate) const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
-/// Where users say how long the clock of a guest may stand still, in seconds of our own.
+/// The variable with the patience: how long a guest's clock may stand still, in seconds of real
+/// time.
 const PATIENCE: &str = "TCPLAB_PATIENCE";
 const USUAL_PATIENCE_S: u32 = 120;
 
-/// How far a look at the clock moves it on where there are programs: those that wait by looking at it
-/// would wait for ever. It is about what a look takes on a real machine.
+/// How far a read of the clock advances it where there are programs: a program that polls the clock
+/// would otherwise wait for ever. About the cost of a read on a real machine.
 const PROGRAMS_STEP_NS: u32 = 1000;
 
-/// How much of the console is kept for messages.
+/// The number of console lines kept for messages.
 const LAST_LINES: usize = 12;
 
-/// How a line of the console begins that every kernel behind walls says: it tries out terminals of the
-/// machine, which are not for it.
+/// The beginning of a console line printed by every confined kernel, which probes terminals of the
+/// machine without access to them.
 const NO_TERMINALS: &str = "check_one_sigio failed";
 
-/// Why there is no result.
+/// Why a run has no result.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Somebody told the run to stop.
+    /// The run was told to stop.
     #[error("the run was stopped")]
     Stopped,
-    /// The machine is not one for which there are kernels.
+    /// There are no kernels for this machine.
     #[error("the backend linux needs Linux on x86-64")]
     Unavailable,
-    /// The kernel is not one to be trusted.
+    /// The kernel cannot be trusted.
     #[error(transparent)]
     Kernel(#[from] crate::kernel::Error),
-    /// The host side could not do something.
+    /// An operation on the host failed.
     #[error("{what}: {error}")]
     Host {
-        /// What it was.
+        /// The operation.
         what: String,
         /// The system's reason.
         error: io::Error,
     },
-    /// The guest could not do what the job asks for.
+    /// The guest could not carry out the job.
     #[error("the guest gave up: {0}")]
     Failed(String),
     /// The kernel ended before the experiment did.
     #[error("the kernel ended before the experiment did; its last lines were:\n{0}")]
     Died(String),
-    /// The patience asked for is none.
+    /// The patience is invalid.
     #[error("{PATIENCE}: {0:?} is not a number of seconds from 1 to 1000000")]
     Patience(String),
-    /// Nothing happens any more.
+    /// The guest makes no progress.
     #[error(
         "the guest's clock has stood still for {seconds} s at {at} s of the experiment: something in it \
          does not stop working; `{PATIENCE}` sets how many seconds may pass; the kernel's last lines \
          were:\n{lines}"
     )]
     Hung {
-        /// How long we waited.
+        /// The patience in seconds.
         seconds: u32,
-        /// Where its clock stands.
+        /// The guest's clock.
         at: f64,
-        /// The console.
+        /// The last lines of the console.
         lines: String,
     },
-    /// A program that is the traffic of a flow failed.
+    /// A program of a flow failed.
     #[error("{flow}: the {side} `{command}` ended with status {status}; it said:\n{output}")]
     Program {
         /// The flow's name.
@@ -95,20 +96,20 @@ pub enum Error {
         command: String,
         /// Its exit status.
         status: i32,
-        /// The end of its output.
+        /// The last lines of its output.
         output: String,
     },
-    /// The stream of records is broken.
+    /// The stream of records is invalid.
     #[error(transparent)]
     Unreadable(Box<dyn std::error::Error + Send + Sync>),
-    /// What the guest left of a program's output is no file, or too much.
+    /// The guest's file with a program's output is not a regular file, or too large.
     #[error("the output of the {side} of {flow}: {error}")]
     Output {
         /// The flow's name.
         flow: String,
         /// `server` or `client`.
         side: String,
-        /// What is wrong with it.
+        /// The problem.
         error: io::Error,
     },
 }
@@ -143,7 +144,7 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
     Ok(outcome)
 }
 
-/// How many seconds the clock of a guest may stand still.
+/// The number of seconds for which a guest's clock may stand still.
 fn patience() -> Result<u32, Error> {
     let Some(text) = std::env::var_os(PATIENCE) else { return Ok(USUAL_PATIENCE_S) };
     let text = text.to_string_lossy();
@@ -151,14 +152,14 @@ fn patience() -> Result<u32, Error> {
     seconds.ok_or_else(|| Error::Patience(text.into()))
 }
 
-/// A program cannot be started while anyone has it open for writing, as a process has that another
-/// thread starts while we write. So no two threads do either at once.
+/// A program cannot be started while any process has it open for writing, such as one that another
+/// thread forks during the write. Writes and starts therefore exclude each other.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the guest sees as its root: its program and its job.
+/// Prepares the guest's root: its program and its job.
 fn prepare(root: &Path, job: &Job) -> io::Result<()> {
     let program = root.join("init");
     {
@@ -169,15 +170,15 @@ fn prepare(root: &Path, job: &Job) -> io::Result<()> {
     fs::write(root.join(job::PATH.trim_start_matches('/')), serde_json::to_vec(job)?)
 }
 
-/// Memory is taken as it is used; buffers of many flows need some, and so do the threads of many
-/// connections that are open at once, which transfers that queue up are.
+/// Memory is allocated on use. The buffers of many flows need some, and so do the threads of many
+/// simultaneous connections, which queued transfers are.
 fn memory_mib(job: &Job) -> u64 {
     let connections: usize = job.flows.iter().map(|flow| flow.traffic.connections()).sum();
     let (flows, links) = (job.flows.len().min(400), job.links.len().min(500));
     (512 + 8 * flows + 2 * links + connections / 8) as u64
 }
 
-/// A booted kernel. It does not outlive this value.
+/// A booted kernel, which ends with this value.
 struct Guest {
     process: Child,
     console: Option<JoinHandle<String>>,
@@ -194,8 +195,8 @@ impl Guest {
         let step = if job.flows.iter().any(is_of_programs) { PROGRAMS_STEP_NS } else { 0 };
         let _alone = alone();
         let reads = job.programs.iter().flat_map(|programs| &programs.reads);
-        // Our own program starts the kernel, so that it dies with this thread whatever happens, and
-        // behind walls.
+        // tcplab's own program starts the kernel, so that the kernel is confined, and dies with
+        // this thread in any case.
         let mut process = Command::new(root.join("init"))
             .arg(launch::WORD)
             .arg(folder_of_memory)
@@ -203,10 +204,10 @@ impl Guest {
             .arg(launch::END_OF_READS)
             .arg(kernel)
             .arg(format!("mem={memory}M"))
-            // Without a name of its own, UML adds that of a device, and older kernels look for it.
+            // Without an explicit root, UML adds that of a device, which older kernels look for.
             .args(["root=none", "rootfstype=hostfs", "rw", "init=/init"])
-            // The command line goes into the kernel's random numbers (`random_init_early`): it must not
-            // differ between runs but by their seed.
+            // The command line is mixed into the kernel's random numbers (`random_init_early`), so
+            // it may differ between runs only by their seed.
             .arg(format!("tcplab.seed={seed}"))
             .args(["rootflags=/proc/self/cwd", "uml_dir=/proc/self/cwd"])
             .current_dir(root)
@@ -215,7 +216,7 @@ impl Guest {
             .args(["panic=-1", "quiet", "loglevel=4", "tcplab.stream=0"])
             .arg(format!("tcplab.step={step}"))
             .env_clear()
-            // Where the kernel puts its memory.
+            // The folder of the kernel's memory.
             .env("TMPDIR", folder_of_memory)
             .stdin(Stdio::from(stream))
             .stdout(Stdio::piped())
@@ -227,10 +228,10 @@ impl Guest {
         Ok(Self { process, console: Some(console) })
     }
 
-    /// Kills whatever still runs. Gives the last lines of the console.
+    /// Kills all remaining processes. Returns the last lines of the console.
     fn end(&mut self) -> String {
         if let Some(group) = Pid::from_raw(self.process.id().cast_signed()) {
-            // It has no members any more if the kernel ended by itself.
+            // The group has no members left if the kernel ended by itself.
             kill_process_group(group, Signal::KILL).ok();
         }
         self.process.wait().ok();
@@ -245,7 +246,7 @@ impl Drop for Guest {
     }
 }
 
-/// Reads a console until its end, and keeps the last lines.
+/// Reads the console to its end, and keeps the last lines.
 fn last_lines((stdout, stderr): (Option<impl Read>, Option<impl Read + Send + 'static>)) -> String {
     fn read(from: Option<impl Read>) -> Vec<String> {
         let mut text = Vec::new();
@@ -270,7 +271,7 @@ fn last_lines((stdout, stderr): (Option<impl Read>, Option<impl Read + Send + 's
     if lines.is_empty() { "(it said nothing)".into() } else { lines.join("\n") }
 }
 
-/// Takes in what the kernel says until the experiment is over.
+/// Processes the kernel's records until the experiment is over.
 fn listen(
     guest: &mut Guest,
     reader: std::os::fd::OwnedFd,
@@ -326,7 +327,7 @@ pub(crate) fn is_of_programs(flow: &Flow) -> bool {
     matches!(flow.traffic, Traffic::Command { .. })
 }
 
-/// Keeps what programs said, and says which of them failed.
+/// Keeps the output of programs, and reports those that failed.
 fn collect_output(
     plan: &Plan,
     job: &Job,

@@ -1,4 +1,4 @@
-//! The names of the files that a run leaves beside its tables.
+//! The names of the files that a run writes beside its tables.
 
 use std::collections::BTreeSet;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
@@ -6,7 +6,7 @@ use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 /// The two ends of a flow of programs.
 pub(crate) const SIDES: [&str; 2] = ["server", "client"];
 
-/// The names of all files of a run: fewer are a run that lost some.
+/// The names of all files of a run. A stored run with fewer has lost some.
 pub fn names(plan: &Plan) -> Vec<String> {
     let capture = (!plan.record.captures.is_empty()).then(|| tcplab_capture::FILE.to_owned());
     let outputs = outputs(plan).into_iter().flatten();
@@ -14,8 +14,8 @@ pub fn names(plan: &Plan) -> Vec<String> {
     capture.into_iter().chain(outputs).collect()
 }
 
-/// By flow, how the names of its programs' outputs begin. Names of flows bring what no file may be
-/// called, and may differ in nothing else.
+/// For each flow, the beginning of the names of its programs' outputs. Flow names may contain
+/// characters that file names cannot, and differ in nothing else.
 pub(crate) fn outputs(plan: &Plan) -> Vec<Option<String>> {
     let mut taken = BTreeSet::new();
     let mut stem = |flow: &FlowPlan| {
@@ -32,7 +32,7 @@ pub(crate) fn outputs(plan: &Plan) -> Vec<Option<String>> {
     flows.map(|flow| matches!(*flow.traffic, TrafficPlan::Command(_)).then(|| stem(flow))).collect()
 }
 
-/// Whether a file may be called so on whatever file system.
+/// Whether a character is allowed in file names on every file system.
 fn is_plain(letter: char) -> bool {
     !letter.is_control() && !"/\\:*?\"<>|".contains(letter)
 }

@@ -2,34 +2,34 @@
 
 use std::net::Ipv4Addr;
 
-/// An address and a port.
+/// An address and port.
 pub(crate) type Side = (Ipv4Addr, u16);
 
-/// The headers of a packet, as far as tables show them.
+/// The header fields of a packet that tables show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub from: Side,
     pub to: Side,
     pub transport: &'static str,
-    /// What is in the header of TCP.
+    /// The TCP header.
     pub tcp: Option<Tcp>,
     /// The ECN field.
     pub ecn: u8,
     pub payload_bytes: u32,
 }
 
-/// What the header of TCP says.
+/// The fields of the TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tcp {
     pub seq: u32,
     pub ack: u32,
-    /// The flags by their bits.
+    /// The flags as bits.
     pub flags: u16,
     pub window: u16,
 }
 
-/// The headers of a packet of this length, if they are of a kind that is known. An ICMP message has the
-/// sides of the packet that it quotes.
+/// The headers of a packet of this length, if its kind is known. An ICMP message has the sides of
+/// the quoted packet.
 pub(crate) fn read(bytes: &[u8], length: u32) -> Option<Headers> {
     let ip = bytes.get(..20).filter(|ip| ip[0] >> 4 == 4)?;
     let ip_bytes = usize::from(ip[0] & 0xf) * 4;
@@ -42,7 +42,7 @@ pub(crate) fn read(bytes: &[u8], length: u32) -> Option<Headers> {
         1 => {
             let quoted = inner.get(8..).and_then(|quoted| read(quoted, 0));
             let sides = quoted.map_or_else(|| own(0, 0), |quoted| (quoted.from, quoted.to));
-            // What it quotes is no data.
+            // The quoted packet is not payload.
             ("icmp", sides, None, length)
         }
         6 => {

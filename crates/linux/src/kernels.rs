@@ -1,10 +1,10 @@
-//! Which kernel a plan is for.
+//! The kernel of a plan.
 
 use crate::kernel::{Cache, DEFAULT, Error, Kernel};
 use crate::translate::{self, Abilities};
 use tcplab_model::{Mistake, Plan, Problem};
 
-/// What a kernel of the default configuration has, for plans made before it is built.
+/// The congestion controls of the default configuration, for plans made before it is built.
 const USUAL: [&str; 17] = [
     "bbr",
     "bic",
@@ -25,7 +25,7 @@ const USUAL: [&str; 17] = [
     "yeah",
 ];
 
-/// The kernels there are, and the one to use instead of what experiments ask for, if any.
+/// The available kernels, and one that overrides the experiments' choice, if any.
 #[derive(Clone, Debug)]
 pub struct Kernels {
     known: Vec<Kernel>,
@@ -33,7 +33,7 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// Those in the user's cache.
+    /// The kernels in the user's cache.
     ///
     /// # Errors
     /// The cache cannot be read.
@@ -41,30 +41,30 @@ impl Kernels {
         Ok(Self { known: Cache::open()?.list()?, instead: instead.map(String::from) })
     }
 
-    /// The name of the kernel that a plan is for.
+    /// The name of a plan's kernel.
     pub fn name_for<'a>(&'a self, plan: &'a Plan) -> &'a str {
         self.instead.as_deref().or(plan.kernel.as_deref()).unwrap_or(DEFAULT)
     }
 
-    /// The kernel that a plan is for, if it has been built.
+    /// The kernel of a plan, if it has been built.
     pub fn kernel_for(&self, plan: &Plan) -> Option<&Kernel> {
         let name = self.name_for(plan);
         self.known.iter().find(|kernel| kernel.name == name)
     }
 
-    /// The version of what runs a plan: the kernel's, and that of this crate.
+    /// The version of a plan's results: the kernel's, and that of this crate.
     pub fn version(&self, plan: &Plan) -> String {
         let kernel = self.kernel_for(plan);
         let kernel = kernel.map(|kernel| format!("{} {}", kernel.release, kernel.key));
         format!("{} {}", kernel.as_deref().unwrap_or("not built"), env!("CARGO_PKG_VERSION"))
     }
 
-    /// What Linux, or the kernel that the plan is for, cannot run of it, each with its place.
+    /// The features of a plan that Linux, or the plan's kernel, cannot run, each with its place.
     pub fn unsupported(&self, plan: &Plan) -> Vec<Mistake> {
         let usual: Vec<String>;
         let abilities = match self.kernel_for(plan) {
             Some(kernel) => Abilities::new(&kernel.release, &kernel.congestion_controls),
-            // It will be built when it is needed.
+            // The default kernel will be built when needed.
             None if self.name_for(plan) == DEFAULT => {
                 usual = USUAL.map(String::from).into();
                 Abilities::new(DEFAULT, &usual)

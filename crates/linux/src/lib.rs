@@ -1,19 +1,19 @@
 //! The `linux` backend, host side: gets a kernel, boots it as a process whose clock stands still
-//! while anything runs, hands it the experiment, collects the tables.
+//! while code runs, passes it the experiment, and collects the tables.
 //!
 //! | module | job |
 //! |---|---|
-//! | [`kernel`] | builds kernels and keeps them |
-//! | `kernels` | says which of them a plan is for |
-//! | `translate` | turns a plan into a job for the guest, or says what Linux cannot do of it |
+//! | [`kernel`] | builds and caches kernels |
+//! | `kernels` | selects the kernel of a plan |
+//! | `translate` | translates a plan into a job for the guest, or rejects it |
 //! | `boot` | runs the kernel as a process, watches it, ends it |
-//! | `records` | reads what the kernel says |
-//! | `headers` | reads the headers of packets in these records |
+//! | `records` | reads the kernel's records |
+//! | `headers` | reads packet headers |
 //! | `recorder` | writes the tables |
-//! | `scratch` | keeps a guest's files while it runs |
-//! | [`files`] | the names of the files that a run leaves beside its tables |
-//! | `outputs` | reads what programs printed from these |
-//! | `sandbox` | says what programs may read |
+//! | `scratch` | holds a guest's files during a run |
+//! | [`files`] | the names of the files that a run writes beside its tables |
+//! | `outputs` | reads the output of programs from the guest's files |
+//! | `sandbox` | decides what programs may read |
 
 mod boot;
 pub mod files;
@@ -45,17 +45,17 @@ use translate::Abilities;
 /// This backend's name.
 pub const NAME: &str = "linux";
 
-/// What the host side keeps of a flow.
+/// The host side's memory for a flow, in bytes.
 const FLOW_BYTES: u64 = 7_000;
 
-/// What a kernel takes to boot, and for each connection with a queue in front of it.
+/// The memory of a booted kernel, and of each connection with a queue in front of it.
 const KERNEL_BYTES: u64 = 70_000_000;
 const CONNECTION_BYTES: u64 = 85_000;
 
-/// What programs in the guest may take, besides: all that it has at least (`boot::memory_mib`).
+/// The additional memory for programs in the guest: its minimum (`boot::memory_mib`).
 const PROGRAMS_BYTES: u64 = 512 << 20;
 
-/// The least memory that a run takes, its kernel included.
+/// The least memory that a run needs, kernel included.
 pub fn least_memory(plan: &Plan) -> Held {
     let is_program = |flow: &FlowPlan| matches!(*flow.traffic, TrafficPlan::Command(_));
     let programs = if plan.flows.iter().any(is_program) { PROGRAMS_BYTES } else { 0 };
@@ -63,7 +63,7 @@ pub fn least_memory(plan: &Plan) -> Held {
     Held { kernel, ..Held::at_least(plan, FLOW_BYTES) }
 }
 
-/// Runs a plan that was not refused. Its programs, if it has any, may read what `access` says.
+/// Runs an accepted plan. Its programs, if any, may read what `access` allows.
 ///
 /// # Errors
 /// The guest failed, hung or was stopped.
@@ -78,7 +78,7 @@ pub fn run(
     if job.flows.iter().any(boot::is_of_programs) {
         job.programs = Some(access.programs());
     }
-    // A translation of many hosts takes seconds.
+    // The translation of many hosts takes seconds.
     watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     boot::run(plan, &job, &kernel.binary()?, watch)
 }

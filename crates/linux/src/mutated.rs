@@ -1,6 +1,6 @@
-//! Records of a guest that was taken over: a stream as a kernel writes it, changed at random, must end
-//! in tables, a broken law or an error, never in a panic. `TCPLAB_RECORDS` says how many streams are
-//! tried, and `TCPLAB_RECORDS_FROM` the number of the first, which repeats a find.
+//! Records of a compromised guest: a kernel's stream of records, changed at random, must lead to
+//! tables, a broken law or an error, never to a panic. `TCPLAB_RECORDS` is the number of streams,
+//! and `TCPLAB_RECORDS_FROM` the number of the first, which repeats a failure.
 
 use crate::recorder::Recorder;
 use crate::records::{Content, Stream, Tick, Unreadable};
@@ -13,7 +13,7 @@ use tcplab_guest::job::{Job, Traffic};
 use tcplab_guest::report::Datagrams;
 use tcplab_model::{Backend, Plan, Profile};
 
-/// Every kind of traffic, and all that can be recorded.
+/// An experiment with every kind of traffic and record.
 const EXPERIMENT: &str = r#"
 duration = "2 s"
 measure.from = "400 ms"
@@ -34,7 +34,7 @@ flows = [
 
 const QUICK: u64 = 20_000;
 
-/// When the experiment begins, by the kernel's clock.
+/// The beginning of the experiment by the kernel's clock.
 const BEGIN: u64 = 2_000_000_000;
 
 fn plan() -> Plan {
@@ -54,7 +54,7 @@ fn job(plan: &Plan) -> Job {
     job
 }
 
-/// A record before it is written.
+/// A record before encoding.
 #[derive(Clone, Debug)]
 struct Written {
     kind: u16,
@@ -75,14 +75,14 @@ fn bytes(records: &[Written]) -> Vec<u8> {
     stream
 }
 
-/// Little-endian words of eight bytes, in so many bytes.
+/// Little-endian 64-bit words, padded to a length.
 fn words(values: &[u64], length: usize) -> Vec<u8> {
     let mut content: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     content.resize(length, 0);
     content
 }
 
-/// What a kernel and process 1 say of the job.
+/// The records of the kernel and of process 1 for the job.
 fn records(job: &Job) -> Vec<Written> {
     let mut all = vec![Written { kind: 2, id: 1, time: BEGIN, content: vec![] }];
     let mut say = |kind, id, after: u64, content| {
@@ -170,7 +170,7 @@ fn records(job: &Job) -> Vec<Written> {
     all
 }
 
-/// Values at which arithmetic breaks.
+/// Values at which arithmetic overflows.
 fn odd(random: &mut Random) -> u64 {
     match random.up_to(7) {
         0 => 0,
@@ -188,7 +188,7 @@ fn at(random: &mut Random, length: usize) -> usize {
     random.up_to(length.saturating_sub(1) as u64) as usize
 }
 
-/// Changes a record, keeping the length that its header says right.
+/// Changes a record, with a correct length in its header.
 fn forge(records: &mut Vec<Written>, random: &mut Random) {
     if records.is_empty() {
         return;
@@ -203,7 +203,7 @@ fn forge(records: &mut Vec<Written>, random: &mut Random) {
         4 => drop(records.remove(one)),
         5 => records.insert(one, records[other].clone()),
         6 if records[one].kind == 1 => {
-            // Each number of the report is another with a chance of a half.
+            // Each number of the report changes with a probability of a half.
             let text = String::from_utf8_lossy(&records[one].content).into_owned();
             let mut forged = String::new();
             for part in text.split_inclusive(|c: char| !c.is_ascii_digit()) {
@@ -227,7 +227,7 @@ fn forge(records: &mut Vec<Written>, random: &mut Random) {
     }
 }
 
-/// Changes bytes wherever they are.
+/// Changes bytes anywhere.
 fn spoil(stream: &mut Vec<u8>, random: &mut Random) {
     if stream.is_empty() {
         return;
@@ -243,7 +243,7 @@ fn spoil(stream: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// What the host side makes of a stream that comes in pieces, as `boot::listen` does.
+/// Processes a stream that arrives in pieces, as `boot::listen` does.
 fn read(plan: &Plan, job: &Job, bytes: &[u8], piece: usize) -> Result<Produced, Unreadable> {
     let mut stream = Stream::default();
     let mut recorder = Recorder::new(plan, job);
@@ -269,14 +269,14 @@ fn the_stream_that_is_mutated_is_a_good_one() {
     let job = job(&plan);
     let outcome = read(&plan, &job, &bytes(&records(&job)), 4096).unwrap();
     assert_eq!(outcome.tables.flows.len(), job.flows.len());
-    // Four requests, four sessions, three transfers, six of users (each has time for three, of which none
-    // takes less than 930 ms with its pause), and one connection of programs.
+    // Four requests, four sessions, three transfers, six of users (each has time for three, of
+    // which none takes less than 930 ms with its pause), and one connection of programs.
     assert_eq!(outcome.tables.transfers.len(), 18);
     assert!(outcome.tables.samples.len() > 10);
     assert_eq!(outcome.tables.links.len(), 8);
     assert_eq!(outcome.tables.drops.len(), 2);
-    // Each flow begins with the run, and has rows until all of it has arrived: none of them in all three
-    // intervals but the five without an end, and programs.
+    // Each flow begins with the run, and has rows until all of its data has arrived: only the five
+    // without an end and programs have rows in all three intervals.
     assert!(outcome.tables.intervals.len() >= 3 * 4);
     assert!(outcome.files[0].1.len() > 100);
 }
@@ -337,7 +337,8 @@ fn mutated_streams_end_in_tables_or_errors() {
             forge(&mut mutated, &mut random);
         }
         let mut stream = bytes(&mutated);
-        // Spoilt bytes are seldom read far: half of the streams have forged records alone.
+        // Corrupted bytes usually end the stream early, so half of the streams only have forged
+        // records.
         for _ in 0..(random.up_to(1) * random.up_to(3)) {
             spoil(&mut stream, &mut random);
         }
@@ -345,7 +346,7 @@ fn mutated_streams_end_in_tables_or_errors() {
         let ended = catch_unwind(AssertUnwindSafe(|| {
             let Ok(Produced { tables, files }) = read(&plan, &job, &stream, piece) else { return };
             with_tables += 1;
-            // What comes out is as large as what came in.
+            // The output is no larger than the input.
             let rows = tables.flows.len() + tables.samples.len() + tables.links.len();
             let size: usize = files.iter().map(|(_, content)| content.len()).sum();
             let rows = rows + tables.intervals.len();

@@ -1,5 +1,5 @@
-//! Reads what a guest leaves in the run's folder. A guest that was taken over leaves what it likes: no
-//! link is followed, nothing but a regular file is opened, and there is a limit for all together.
+//! Reads the files that a guest left in the run's folder. A compromised guest may leave anything:
+//! links are not followed, only regular files are opened, and the total size is limited.
 
 use rustix::fs::{Mode, OFlags, openat};
 use std::fs::File;
@@ -7,14 +7,14 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use tcplab_guest::job::MOST_OUTPUT;
 
-/// A folder of the run's, and how much may still be read from it.
+/// A folder of the run, and how much may still be read from it.
 pub(crate) struct Leavings {
     folder: rustix::io::Result<OwnedFd>,
     left: u64,
 }
 
 impl Leavings {
-    /// What lies in a folder of the guest's root, given as an absolute path of the guest.
+    /// A folder in the guest's root, given as an absolute path of the guest.
     pub fn of(root: impl AsFd, folder: &str) -> Self {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(root, folder.trim_start_matches('/'), flags, Mode::empty());
@@ -25,14 +25,14 @@ impl Leavings {
     pub fn read(&mut self, path: &str) -> io::Result<Vec<u8>> {
         let folder = self.folder.as_ref().map_err(|&error| error)?;
         let name = path.rsplit('/').next().unwrap_or_default();
-        // Whoever opens a FIFO to read from it waits for a writer, without the second flag.
+        // Without NONBLOCK, opening a FIFO for reading waits for a writer.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(folder, name, flags, Mode::empty())?);
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
         let mut content = Vec::new();
-        // The length that the file has now is not what it has a moment later.
+        // The file's length may change during the read.
         file.take(self.left + 1).read_to_end(&mut content)?;
         let Some(left) = self.left.checked_sub(content.len() as u64) else {
             let most = MOST_OUTPUT >> 20;

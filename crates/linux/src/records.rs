@@ -1,15 +1,15 @@
-//! Reads the stream of records that `kernel/net/record.h` describes: `build.rs` makes the readers of its
-//! structs from that file.
+//! Reads the stream of records described in `kernel/net/record.h`. `build.rs` generates the readers
+//! of its structs from that file.
 
 use std::net::Ipv4Addr;
 use tcplab_guest::Report;
 use thiserror::Error;
 
-/// One thing that the kernel says, and when: in nanoseconds since boot.
+/// A record of the kernel with its time, in nanoseconds since boot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub time: u64,
-    /// The number of the connection or lane; lanes of no link have the greatest there is.
+    /// The number of the connection or lane; `u32::MAX` for packets on no lane.
     pub id: u32,
     pub content: Content,
 }
@@ -31,7 +31,7 @@ pub(crate) enum Tick {
     Passing,
     Begin,
     End,
-    /// The counters of all connections have been told.
+    /// The counters of all connections have been reported.
     Mark,
 }
 
@@ -52,17 +52,17 @@ pub(crate) struct Sample {
     pub srtt_us: u32,
     pub rto_us: u32,
     pub in_flight: u32,
-    /// The last sample; 0 before there is one.
+    /// The last sample; 0 before the first one.
     pub rtt_us: u32,
     pub acked_bytes: u64,
-    /// Bytes a second; 0 if it does not pace.
+    /// Bytes a second; 0 without pacing.
     pub pacing: u64,
-    /// Bytes a second, 0 before it was measured.
+    /// Bytes a second, 0 before the first measurement.
     pub delivery_rate: u64,
     pub internals: Internals,
 }
 
-/// What algorithms tell of themselves.
+/// Internal state of algorithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Internals {
     None,
@@ -71,7 +71,7 @@ pub(crate) enum Internals {
     Bbr { bandwidth: u64, min_rtt_us: u32, pacing_gain: u32, cwnd_gain: u32 },
 }
 
-/// Why a summary is told.
+/// The occasion of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
     /// The session or the experiment ended.
@@ -101,15 +101,15 @@ pub(crate) struct Summary {
     pub rtt_max_us: u64,
     pub last_arrival: u64,
     pub algorithm: String,
-    /// The number of the error that ended it, 0 for none.
+    /// The error number that ended the connection, 0 for none.
     pub error: u32,
     pub occasion: Occasion,
-    /// It was connected.
+    /// Whether the connection was established.
     pub is_open: bool,
 }
 
 impl Summary {
-    /// Adds the RTTs of the summary before.
+    /// Adds the RTTs of the previous summary.
     pub fn add_rtts(&mut self, before: &Self) {
         self.rtt_count = self.rtt_count.saturating_add(before.rtt_count);
         self.rtt_sum_us = self.rtt_sum_us.saturating_add(before.rtt_sum_us);
@@ -130,12 +130,12 @@ pub(crate) struct LaneState {
     pub busy_ps: u64,
     pub entered_packets: u64,
     pub arrived_packets: u64,
-    /// Transmission begun, not arrived.
+    /// Packets in transit: transmission begun, not arrived.
     pub transit_packets: u64,
-    /// The most that waited since the last interval began.
+    /// The most packets in the queue since the last interval began.
     pub queue_max_packets: u64,
     pub queue_max_bytes: u64,
-    /// Packets and bytes that waited, times how long, in picoseconds.
+    /// Integrals of packets and bytes in the queue over time, in picoseconds.
     pub queue_packet_ps: u128,
     pub queue_byte_ps: u128,
 }
@@ -148,16 +148,16 @@ pub(crate) struct Drop {
     pub reason: String,
 }
 
-/// A packet on a lane that is watched.
+/// A packet on an observed lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub length: u32,
     pub point: Point,
-    /// Its headers.
+    /// The packet's headers.
     pub bytes: Vec<u8>,
 }
 
-/// Where on a lane a packet is.
+/// The point of a packet on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     Leave,
@@ -167,7 +167,7 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    /// What tables call it.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Leave => "leave",
@@ -178,20 +178,20 @@ impl Point {
     }
 }
 
-/// The stream is not what it should be: kernel and backend do not belong together.
+/// The stream is invalid: kernel and backend do not match.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("the kernel says what this version of tcplab does not understand: {0}")]
 pub(crate) struct Unreadable(String);
 
 impl Unreadable {
-    /// Something that the job has not.
+    /// A reference to something that is not in the job.
     pub fn forged(what: String) -> Self {
         Self(what)
     }
 }
 
-/// The layout of records, which `build.rs` reads in `kernel/net/record.h`: a field that is renamed there,
-/// or goes, is an error here.
+/// The layout of records, which `build.rs` reads from `kernel/net/record.h`: a field that is renamed
+/// or removed there is a compile error here.
 #[expect(dead_code, reason = "not all fields are read, and not all lengths")]
 mod layout {
     include!(concat!(env!("OUT_DIR"), "/records.rs"));
@@ -204,7 +204,7 @@ mod layout {
 
 const HEADER: usize = layout::Header::BYTES;
 
-/// The bytes that have come and are not read yet.
+/// Bytes received and not read yet.
 #[derive(Default)]
 pub(crate) struct Stream {
     bytes: Vec<u8>,
@@ -212,14 +212,14 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Adds what has come.
+    /// Adds received bytes.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.read);
         self.read = 0;
         self.bytes.extend(bytes);
     }
 
-    /// The next record, if all of it is there.
+    /// The next record, if it is complete.
     pub fn next(&mut self) -> Result<Option<Record>, Unreadable> {
         let rest = &self.bytes[self.read..];
         let Some(layout::Header { kind, length, id, time }) = layout::Header::read(rest) else {
@@ -391,7 +391,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into()
 }
 
-/// Numbers one after another.
+/// Consecutive numbers.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

@@ -1,4 +1,4 @@
-//! What programs may read of the machine, and which walls the machine has for the kernel's process.
+//! What programs may read of the machine, and the machine's confinements for the kernel's process.
 
 use landlock::{
     AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetError,
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tcplab_guest::job::Programs;
 
 /// What all programs may read: the machine's programs and libraries, and the files of `/etc` that
-/// these look for. Users, passwords, names of hosts and keys are not among them.
+/// these need. Users, passwords, host names and keys are not included.
 const SYSTEM: [&str; 17] = [
     "/usr",
     "/bin",
@@ -30,21 +30,21 @@ const SYSTEM: [&str; 17] = [
     "/etc/timezone",
 ];
 
-/// Who programs are where root starts them: `nobody`.
+/// The user of programs started by root: `nobody`.
 const NOBODY: u32 = 65534;
 
-/// What the programs of a run may read, beyond the machine's programs and libraries.
+/// What the programs of a run may read besides the machine's programs and libraries.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// Files and folders.
     pub reads: Vec<PathBuf>,
-    /// Folders within these that they see empty.
+    /// Folders within these that appear empty.
     pub hidden: Vec<PathBuf>,
 }
 
 impl Access {
-    /// The job's part about programs. They are whoever starts them, so that they may read that user's
-    /// files of those above, or `nobody` where it is root.
+    /// The job's part about programs. They run as the user who starts them, and may read that
+    /// user's files among those above, or as `nobody` if started by root.
     pub(crate) fn programs(&self) -> Programs {
         let ordinary = |number: u32| if number == 0 { NOBODY } else { number };
         let text = |path: &PathBuf| path.to_str().map(String::from);
@@ -58,7 +58,7 @@ impl Access {
     }
 }
 
-/// The walls around the kernel's process that this machine lacks.
+/// The confinements of the kernel's process that this machine lacks.
 pub fn missing() -> Vec<&'static str> {
     fn landlock() -> Result<RulesetCreated, RulesetError> {
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);

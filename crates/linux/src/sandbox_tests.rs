@@ -1,5 +1,5 @@
-//! The walls around a kernel's process, tried by a shell in its place: whatever takes over the guest's
-//! kernel is such a process. Tests of their own, because no experiment gets that far.
+//! The confinement of a kernel's process, tested with a shell in its place: an attacker who takes
+//! over the guest's kernel is such a process. Separate tests, because no experiment gets that far.
 
 use crate::boot::GUEST;
 use std::fs;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tcplab_guest::launch::{END_OF_READS, WORD};
 use tempfile::TempDir;
 
-/// A run's folder with the program that starts kernels, the folder of memory, and one that is neither.
+/// A run's folder with the program that starts kernels, the folder of memory, and an unrelated one.
 struct Machine {
     root: TempDir,
 }
@@ -34,7 +34,7 @@ impl Machine {
         self.root.path().join(name)
     }
 
-    /// What a shell does behind the walls; it may read the machine's programs.
+    /// The output of a confined shell, which may read the machine's programs.
     fn shell(&self, line: &str) -> Output {
         let kernel = Path::new("/bin/sh");
         let mut command = Command::new(self.path("run/init"));
@@ -49,7 +49,8 @@ impl Machine {
             .env("OUTSIDE", self.root.path());
         loop {
             match command.output() {
-                // A process that another test has just begun may still hold the program open for writing.
+                // A process that another test has just forked may still hold the program open for
+                // writing.
                 Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
                     thread::sleep(Duration::from_millis(10));
                 }
@@ -59,7 +60,7 @@ impl Machine {
     }
 }
 
-/// Machines without these walls are warned of, and cannot be tested.
+/// Whether the machine has these confinements. If not, tcplab warns, and they cannot be tested.
 fn are_there() -> bool {
     crate::missing_walls().is_empty()
 }

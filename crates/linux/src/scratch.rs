@@ -1,4 +1,5 @@
-//! The folder of a guest's files: it goes with the run, and if the process was killed, with the next.
+//! The folder of a guest's files, removed with the run or, if the process was killed, by the next
+//! run.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -6,13 +7,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// How the names of these folders begin.
+/// The prefix of these folders' names.
 const PREFIX: &str = "tcplab-run-";
 
-/// Where a kernel's memory lies unless `$TMPDIR` says otherwise: a file system in memory.
+/// The default folder of a kernel's memory unless `$TMPDIR` is set: a file system in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// A folder of the user alone that is removed with this value. Its lock says that its process lives.
+/// A folder accessible only to the user, removed with this value. Its lock shows that its process
+/// is alive.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
@@ -20,7 +22,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a folder. The first one of a process removes what killed processes have left.
+    /// Creates a folder. The first one in a process removes those of killed processes.
     pub fn new() -> io::Result<Self> {
         static LEFTOVERS: Once = Once::new();
         LEFTOVERS.call_once(|| {
@@ -30,9 +32,9 @@ impl Scratch {
         Self::within(&std::env::temp_dir())
     }
 
-    /// A folder for a kernel's memory, if that is to lie elsewhere than the guest's files.
+    /// A folder for a kernel's memory, if that is separate from the guest's files.
     pub fn of_memory() -> Option<Self> {
-        // No other file of the machine's memory is the kernel's business.
+        // The kernel must not reach other files in that file system.
         std::env::var_os("TMPDIR").is_none().then(|| Self::within(Path::new(MEMORY)).ok())?
     }
 
@@ -43,7 +45,7 @@ impl Scratch {
                 .prefix(PREFIX)
                 .permissions(only_owner)
                 .tempdir_in(parent)?;
-            // Before it was locked, another process may have taken it for a leftover.
+            // Another process may have removed the folder as a leftover before it was locked.
             if let Ok(lock) = File::open(made.path())
                 && lock.try_lock().is_ok()
                 && is_at(&lock, made.path())
@@ -57,7 +59,7 @@ impl Scratch {
         &self.path
     }
 
-    /// The folder itself, whatever its name leads to by now.
+    /// The open folder, whatever its name refers to by now.
     pub fn handle(&self) -> &File {
         &self.lock
     }
@@ -77,7 +79,7 @@ fn is_at(folder: &File, path: &Path) -> bool {
     open.is_some() && open == named
 }
 
-/// Removes this user's folders whose processes are gone.
+/// Removes this user's folders whose processes have ended.
 fn remove_leftovers(parent: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {

@@ -1,38 +1,38 @@
-//! When a source of datagrams sends: constant and random gaps, with pauses.
+//! The sending times of a datagram source: constant and random gaps, with pauses.
 //!
-//! A crate of its own because both sides of the backend `linux` use it: a schedule may have ten million
-//! entries, so the guest draws it instead of being told. All times are in whole nanoseconds, in which
-//! kernels count, so that every backend sends at the same ones.
+//! A separate crate because both sides of the backend `linux` use it: a schedule may have ten
+//! million entries, so the guest draws it instead of receiving it. All times are in whole
+//! nanoseconds, the kernel's unit, so that every backend sends at the same ones.
 
 use serde::{Deserialize, Serialize};
 use tcplab_engine::Random;
 use tcplab_units::Duration;
 
-/// What a schedule is drawn from.
+/// The parameters of a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// The seed of the run and the name of the element that draws, if gaps are random.
+    /// The seed of the run and the name of the element, if gaps are random.
     pub seed: u64,
     /// See `seed`.
     pub name: String,
-    /// The time from one datagram to the next, or its mean.
+    /// The time between datagrams, or its mean.
     pub gap: Duration,
-    /// Whether gaps are exponential, not constant.
+    /// Whether gaps are exponential instead of constant.
     pub is_random: bool,
-    /// How many datagrams; nothing means without end.
+    /// The number of datagrams; `None` means unlimited.
     pub packets: Option<u64>,
-    /// From when to when the source is on: in order, without overlap. Nothing means always.
+    /// The on periods of the source: in order, without overlap. `None` means always.
     pub periods: Option<Vec<(Duration, Duration)>>,
 }
 
 impl Pace {
-    /// The times at which datagrams leave, counted from the start of the flow: each is the one before or
-    /// a later one. Without a number of packets or periods they never end.
+    /// The times at which datagrams leave, from the start of the flow, in ascending order with
+    /// possible repeats. Without a number of packets or periods they never end.
     pub fn times(&self) -> Times<'_> {
         self.times_in(self.periods.as_deref())
     }
 
-    /// The same times, with the periods borrowed from elsewhere.
+    /// The same times, with periods borrowed from elsewhere.
     pub fn times_in<'a>(&self, periods: Option<&'a [(Duration, Duration)]>) -> Times<'a> {
         const ALWAYS: &[(Duration, Duration)] = &[(Duration::ZERO, Duration::MAX)];
         let mut times = Times {
@@ -48,20 +48,20 @@ impl Pace {
     }
 }
 
-/// The times of a [`Pace`], one after another.
+/// The times of a [`Pace`], one by one.
 #[derive(Clone, Debug)]
 pub struct Times<'a> {
     gap: Duration,
     random: Option<Random>,
     left: u64,
     periods: std::slice::Iter<'a, (Duration, Duration)>,
-    /// The next one, to the picosecond, and when the period ends in which it is to lie.
+    /// The next time, to the picosecond, and the end of the period in which it must lie.
     next: Duration,
     until: Duration,
 }
 
 impl Times<'_> {
-    /// Begins the next period. Each begins anew: with a datagram, or a random gap.
+    /// Begins the next period, with a datagram or a random gap.
     fn turn_on(&mut self) {
         match self.periods.next() {
             Some(&(from, until)) => {
@@ -99,12 +99,12 @@ impl Iterator for Times<'_> {
     }
 }
 
-/// A time between two events of a Poisson process whose mean is so many seconds.
+/// The time between two events of a Poisson process with this mean in seconds.
 pub fn exponential(random: &mut Random, mean_s: f64) -> Duration {
     Duration::from_secs_f64(-libm::log(random.unit()) * mean_s)
 }
 
-/// What kernels can be told of a time.
+/// Rounds to nanoseconds, the resolution of kernels.
 pub fn nearest_nanosecond(time: Duration) -> Duration {
     Duration::from_picos(time.as_picos().saturating_add(500) / 1000 * 1000)
 }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn constant_gaps_do_not_drift() {
-        // A third of a microsecond: 333.333 ns, to the nearest nanosecond each.
+        // A third of a microsecond, 333.333 ns, each rounded to the nearest nanosecond.
         let pace = Pace { packets: Some(7), ..pace(Duration::from_picos(333_333), false) };
         assert_eq!(nanos(pace.times()), [0, 333, 667, 1000, 1333, 1667, 2000]);
     }
@@ -146,7 +146,8 @@ mod tests {
         let before = std::iter::once(0.0).chain(times.iter().copied());
         let gaps: Vec<f64> = times.iter().zip(before).map(|(time, before)| time - before).collect();
         let count = gaps.len() as f64;
-        // Mean and standard deviation are both 20 us; five standard deviations of the mean.
+        // Mean and standard deviation are both 20 us; the bound is five standard deviations of the
+        // mean.
         let mean = gaps.iter().sum::<f64>() / count;
         assert!((mean / 20e-6 - 1.0).abs() < 5.0 / count.sqrt(), "{mean}");
         // The variance of the square of an exponential variate is 20 times the fourth power of the mean.
@@ -168,7 +169,7 @@ mod tests {
         assert!((times.len() as f64 - expected).abs() < 5.0 * expected.sqrt(), "{}", times.len());
         let is_on = |time: &Duration| {
             let at = periods.partition_point(|period| period.0 <= *time) - 1;
-            // To the nearest nanosecond, the last may be where the period ends.
+            // Rounded to the nearest nanosecond, the last one may be at the end of the period.
             *time <= periods[at].1
         };
         assert!(times.iter().all(is_on));

@@ -1,4 +1,4 @@
-//! Runs plans one after the other: the interpreter is asked once for many.
+//! Runs several plans one after the other, so that the interpreter is called once for many.
 
 use crate::errors::{self, InternalError, RunError, TooLargeError};
 use crate::experiment::{Plan, Shared, run_and_check};
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use tcplab_backends::{Access, Produced};
 use tcplab_tables::{Gathered, Look, Row, Table, Tables};
 
-/// A group with about so many bytes of tables is closed.
+/// The approximate table size at which a group is closed, in bytes.
 const MOST_BYTES: usize = 32 << 20;
 
-/// How far runs are that go on one after the other; and the means to stop them.
+/// The progress of consecutive runs, and the means to stop them.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Watch {
-    /// The bytes that each run may hold.
+    /// The memory limit of each run, in bytes.
     memory: Option<u64>,
     is_stopped: AtomicBool,
     state: Mutex<State>,
@@ -27,14 +27,14 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct State {
-    /// Simulated seconds of the runs that ended, together.
+    /// The total of simulated seconds of completed runs.
     finished_s: f64,
     current: Option<Arc<tcplab_model::Watch>>,
 }
 
 #[pymethods]
 impl Watch {
-    /// `memory` is how many bytes each run may hold.
+    /// `memory` is the limit of each run in bytes.
     #[new]
     #[pyo3(signature = (memory=None))]
     fn new(memory: Option<u64>) -> Self {
@@ -61,11 +61,11 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a plan that is watched meanwhile.
+    /// Runs a plan under a watch.
     pub(crate) fn over<T>(&self, run: impl FnOnce(&Arc<tcplab_model::Watch>) -> T) -> T {
         let watch = Arc::new(tcplab_model::Watch::with_memory(self.memory));
         self.state().current = Some(Arc::clone(&watch));
-        // Who stops it sees the new one, or is seen here.
+        // A stop request either sees the new watch, or is seen here.
         if self.is_stopped.load(Ordering::SeqCst) {
             watch.stop();
         }
@@ -80,41 +80,41 @@ impl Watch {
 /// The outcome of plans that ran one after the other.
 #[pyclass(frozen, get_all, module = "tcplab._core")]
 pub(crate) struct Batch {
-    /// How many were tried: the first ones.
+    /// The number of plans tried, from the first.
     tried: usize,
-    /// The tables of those that finished. Mostly there is one group.
+    /// The tables of completed runs, usually in one group.
     groups: Vec<Py<Group>>,
-    /// Those that failed, by their place among the plans.
+    /// The failures, by place among the plans.
     failed: Vec<(usize, Py<PyAny>)>,
-    /// Why none of the others can run.
+    /// The error due to which no other plan can run.
     end: Option<Py<PyAny>>,
 }
 
-/// The tables of runs that follow each other in each of them.
+/// Runs with joint tables.
 #[pyclass(frozen, get_all, module = "tcplab._core")]
 pub(crate) struct Group {
     frames: Vec<(&'static str, Py<Frame>)>,
     runs: Vec<Py<Ran>>,
 }
 
-/// A run that finished.
+/// A completed run.
 #[pyclass(frozen, get_all, module = "tcplab._core")]
 pub(crate) struct Ran {
-    /// Its place among the plans.
+    /// The run's place among the plans.
     place: usize,
     digest: String,
     wall_s: f64,
-    /// Its rows in each table, in the order of tables.
+    /// The number of its rows in each table, in the order of tables.
     rows: Vec<usize>,
     /// The columns that not every run has, by table.
     further: Vec<(&'static str, Vec<String>)>,
-    /// Further files by name.
+    /// Additional files by name.
     files: Vec<(String, Vec<u8>)>,
 }
 
-/// Runs plans one after the other, until so many seconds are over or there is much to keep; at least one.
-/// Those that follow each other and are equal until their change all run: from one state.
-/// Their programs may read `reads` but see `hidden` empty.
+/// Runs plans one after the other, at least one, until a time limit in seconds or a size limit is
+/// reached. Consecutive plans that are equal until their change all run, from one state. Their
+/// programs may read `reads` but see `hidden` as empty.
 #[pyfunction]
 #[pyo3(signature = (plans, watch, seconds, reads=vec![], hidden=vec![]))]
 pub(crate) fn run_batch(
@@ -133,14 +133,14 @@ pub(crate) fn run_batch(
     done.into_python(py)
 }
 
-/// Runs that finished, and their tables together.
+/// Completed runs and their joint tables.
 #[derive(Default)]
 struct Gathering {
     tables: Gathered,
     runs: Vec<Ran>,
 }
 
-/// The tables of runs by name, and the runs.
+/// The joint tables of runs by name, and the runs.
 type Together = (Vec<(&'static str, Frame)>, Vec<Ran>);
 
 struct Work<'a> {
@@ -199,7 +199,7 @@ impl Work<'_> {
         Ok(Done { tried, groups: self.groups, failed, end })
     }
 
-    /// Puts a run behind the others, or into a group of its own.
+    /// Adds a run to the open group, or gives it a group of its own.
     fn keep(&mut self, open: &mut Gathering, tables: &Tables, ran: Ran) -> PyResult<()> {
         if !open.tables.takes(tables) {
             self.close(open)?;
@@ -222,7 +222,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether others can run nevertheless.
+/// Whether the error is of one run only, so that others can still run.
 fn is_of_one(error: &PyErr) -> bool {
     Python::attach(|py| {
         error.is_instance_of::<RunError>(py)
@@ -231,7 +231,7 @@ fn is_of_one(error: &PyErr) -> bool {
     })
 }
 
-/// Its rows in each table, and the columns that not every run has.
+/// The number of rows in each table, and the columns that not every run has.
 fn shape(tables: &Tables) -> (Vec<usize>, Vec<(&'static str, Vec<String>)>) {
     struct Shape(Vec<usize>, Vec<(&'static str, Vec<String>)>);
     impl Look for Shape {

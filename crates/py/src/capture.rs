@@ -1,4 +1,4 @@
-//! Packet captures: the tables of one.
+//! Tables of packet captures.
 
 use crate::errors::ConfigError;
 use crate::frames::{Frame, frame};
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use tcplab_capture::{DECLARED, Flows, Info, Reader};
 use tcplab_model::printable;
 
-/// Reads a capture: each of its tables, by name. `connections` are followed at once; packets of those
-/// that are `chosen` have rows, and all turns if `turns`.
+/// Reads a capture and returns its tables by name. At most `connections` are followed at once.
+/// Packets of `chosen` connections have rows, and so have all turns if `turns` is set.
 ///
 /// # Errors
-/// It cannot be read, or the user has asked to stop.
+/// The capture cannot be read, or the user has interrupted.
 #[pyfunction]
 #[pyo3(signature = (path, connections, chosen, turns = false))]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands it over")]
@@ -56,7 +56,7 @@ pub(crate) fn read_capture(
     ])
 }
 
-/// The columns of the tables of a capture: table, column, meaning.
+/// The columns of a capture's tables: table, column, description.
 #[pyfunction]
 pub(crate) fn capture_columns() -> Vec<(&'static str, &'static str, &'static str)> {
     let rows = DECLARED.iter().flat_map(|&(table, columns)| {

@@ -1,4 +1,4 @@
-//! What there is: algorithms, profiles, columns, the schema.
+//! Listings: algorithms, profiles, columns, the schema.
 
 use crate::errors;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use tcplab_model::support::{FEATURES, Feature, heading};
 use tcplab_model::{Mistakes, Problem, Profile};
 use tcplab_tables::{Column, DECLARED, Kind};
 
-/// A congestion control, as listings show it.
+/// A congestion control, as shown in listings.
 #[pyclass(frozen, get_all, module = "tcplab._core")]
 pub(crate) struct Algorithm {
     name: &'static str,
@@ -16,15 +16,15 @@ pub(crate) struct Algorithm {
     reference: &'static str,
     /// In Markdown.
     explanation: String,
-    /// Name, default as JSON, meaning.
+    /// Name, default as JSON, description.
     parameters: Vec<(String, String, String)>,
-    /// Name, meaning.
+    /// Name, description.
     probes: Vec<(String, String)>,
     /// Name, summary, source, parameters as JSON.
     presets: Vec<(&'static str, &'static str, &'static str, &'static str)>,
 }
 
-/// The congestion controls that `sim` has.
+/// The congestion controls of `sim`.
 #[pyfunction]
 pub(crate) fn algorithms() -> Vec<Algorithm> {
     let parameters = |algorithm: &tcplab_cc::Algorithm| {
@@ -58,7 +58,7 @@ pub(crate) fn profiles() -> Vec<(&'static str, &'static str)> {
     Profile::ALL.iter().map(|profile| (profile.word(), profile.meaning())).collect()
 }
 
-/// What a profile sets: option, value and source of each line.
+/// The settings of a profile: option, value and source of each line.
 #[pyfunction]
 pub(crate) fn profile(name: &str) -> PyResult<Vec<(&'static str, String, &'static str)>> {
     let known = || Profile::ALL.iter().map(|profile| profile.word());
@@ -70,7 +70,7 @@ pub(crate) fn profile(name: &str) -> PyResult<Vec<(&'static str, String, &'stati
     Ok(found.settings().into_iter().map(|line| (line.option, line.value, line.source)).collect())
 }
 
-/// The columns of the result tables: table, column, meaning.
+/// The columns of the result tables: table, column, description.
 #[pyfunction]
 pub(crate) fn columns() -> Vec<(&'static str, &'static str, &'static str)> {
     let rows = |&(table, columns): &(&'static str, &'static [Column])| {
@@ -79,7 +79,7 @@ pub(crate) fn columns() -> Vec<(&'static str, &'static str, &'static str)> {
     DECLARED.iter().flat_map(rows).collect()
 }
 
-/// Types of the columns of result tables: table, column, kind, whether there may be nothing.
+/// The types of the result tables' columns: table, column, kind, whether values may be missing.
 #[pyfunction]
 pub(crate) fn column_kinds() -> Vec<(&'static str, &'static str, &'static str, bool)> {
     let word = |kind| match kind {
@@ -99,7 +99,8 @@ pub(crate) fn tables() -> Vec<&'static str> {
     DECLARED.iter().map(|(table, _)| *table).collect()
 }
 
-/// What some backend does not run, and what there is beside it: key, heading of the list, name, backends.
+/// Features that some backend lacks, with their alternatives: key, heading of the list, name,
+/// backends.
 #[pyfunction]
 pub(crate) fn support() -> Vec<(&'static str, Option<&'static str>, &'static str, Vec<&'static str>)>
 {
@@ -113,15 +114,15 @@ pub(crate) fn schema() -> String {
     tcplab_model::schema().to_string()
 }
 
-/// The same without parameters in the places of values.
+/// The JSON Schema without parameters in place of values.
 #[pyfunction]
 pub(crate) fn schema_of_values() -> String {
     tcplab_model::schema_of_values().to_string()
 }
 
-/// Text as it may be shown, with everything spelled out that a reader cannot see.
+/// Text in a form safe to show, with invisible characters spelled out.
 #[pyfunction]
 pub(crate) fn printable(text: &Bound<'_, pyo3::types::PyString>) -> String {
-    // Names of files may have bytes that are no text.
+    // File names may have bytes that are not valid text.
     tcplab_model::printable(&text.to_string_lossy()).into_owned()
 }

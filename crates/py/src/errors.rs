@@ -1,4 +1,4 @@
-//! From mistakes to exceptions.
+//! Turns mistakes into exceptions.
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, create_exception};
@@ -29,22 +29,21 @@ create_exception!(
 );
 create_exception!(tcplab._core, Interrupted, PyException, "A run was stopped before its end.");
 
-/// All mistakes, one per line, each behind the name of its file if it came from one. With another
-/// backend that runs the experiment, if there is one.
+/// All mistakes, one per line, each after the name of its file if it came from one, with a hint at
+/// another backend that runs the experiment, if there is one.
 pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<&str>) -> PyErr {
     refused(mistakes, file, elsewhere, file)
 }
 
-/// The same; the command that runs the experiment there is shown as a whole if a file alone is the
-/// experiment.
+/// The same; if the experiment is just a file, the hint has the complete command.
 pub(crate) fn refused(
     mistakes: &Mistakes,
     file: Option<&str>,
     elsewhere: Option<&str>,
     command: Option<&str>,
 ) -> PyErr {
-    // Parameters of algorithms have other units elsewhere: what is wrong here may be taken there and mean
-    // something else.
+    // Parameters of algorithms have other units elsewhere: a value rejected here may be accepted
+    // there with another meaning.
     let is_parameter = mistakes.0.iter().any(|mistake| mistake.at.contains(".cc."));
     let hint = elsewhere.filter(|_| !is_parameter).map_or_else(String::new, |backend| {
         let command = command.map(|file| format!("tcplab run {} ", quoted(&printable(file))));
@@ -60,27 +59,27 @@ pub(crate) fn refused(
     ConfigError::new_err(message)
 }
 
-/// A name as a word of a command line.
+/// Quotes a name for a command line.
 fn quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
     if !name.starts_with('-') && name.chars().all(is_plain) {
         return name.into();
     }
-    // A name that looked like an option would be one.
+    // Prevents a name from being taken for an option.
     let before = if name.starts_with('-') { "./" } else { "" };
     format!("'{before}{}'", name.replace('\'', "'\\''"))
 }
 
-/// A mistake or warning, behind the name of its file if it came from one.
+/// A mistake or warning, after the name of its file if it came from one.
 pub(crate) fn line(mistake: &Mistake, file: Option<&str>) -> String {
     let file = file.map(|file| format!("{}: ", printable(file))).unwrap_or_default();
     format!("{file}{}", Mistakes::from(mistake.clone()))
 }
 
-/// What more there is to do about memory.
+/// Advice about memory.
 const MORE: &str = "`--memory` allows more, and fewer `--workers` leave more to each";
 
-/// A run needs more memory than it gets.
+/// A run needs more memory than it may use.
 pub(crate) fn too_large(held: &Held, memory: u64) -> PyErr {
     let (largest, what, advice) = held.largest();
     let [all, most, largest] = [held.total(), memory, largest].map(Size);
@@ -90,7 +89,7 @@ pub(crate) fn too_large(held: &Held, memory: u64) -> PyErr {
     ))
 }
 
-/// The run was stopped because it held too much, if that is so.
+/// The error of a run stopped for exceeding its memory limit, if it was.
 pub(crate) fn out_of_memory(plan: &Plan, watch: &Watch) -> Option<PyErr> {
     let (limit, held) = watch.exceeded()?;
     let (largest, what, advice) = held.largest();
@@ -111,7 +110,7 @@ pub(crate) fn kernel(error: &tcplab_linux::kernel::Error) -> PyErr {
     of_backend(&error.into())
 }
 
-/// A backend did not do what it was asked for.
+/// A backend failed.
 pub(crate) fn of_backend(error: &tcplab_backends::Error) -> PyErr {
     use tcplab_backends::Error;
     let message = error.to_string();
@@ -140,7 +139,7 @@ pub(crate) fn internal(plan: &Plan, broken: &Broken) -> PyErr {
     ))
 }
 
-/// What stands beside stored results is no plan.
+/// The file beside stored results is not a valid plan.
 pub(crate) fn unreadable_plan(error: &str) -> PyErr {
     PyValueError::new_err(format!("it is no plan of this version of tcplab: {error}"))
 }

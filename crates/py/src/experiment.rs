@@ -14,12 +14,12 @@ use tcplab_model::memory::Held;
 use tcplab_model::{Mistakes, TrafficPlan, from_json, from_toml};
 use tcplab_tables::Tables;
 
-/// An experiment as it was written, and the name of its file for messages.
+/// An experiment as written, with the name of its file for messages.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Document {
     written: Arc<tcplab_model::Document>,
     file: Option<String>,
-    /// Whether the document has other values than its file.
+    /// Whether the document differs from its file.
     is_changed: bool,
 }
 
@@ -42,7 +42,7 @@ impl Document {
         self.written.name()
     }
 
-    /// The same with another value, as JSON, at a path.
+    /// The experiment with another value, as JSON, at a path.
     fn changed(&self, path: &str, value: &str) -> PyResult<Self> {
         let refused = |mistakes| errors::config(&mistakes, self.file.as_deref(), None);
         let value = serde_json::from_str(value)
@@ -56,7 +56,7 @@ impl Document {
         self.written.to_json()
     }
 
-    /// The same with the content of files that it names in their place; nothing if it names none.
+    /// The experiment with the contents of the files that it names; `None` if it names none.
     fn contained(&self) -> Option<String> {
         self.written.contained()
     }
@@ -71,7 +71,7 @@ impl Document {
             let planned = found.plans(&written, &options);
             planned.map_err(|error| match error {
                 PlanError::Refused(mistakes) => {
-                    // With an option of one backend the others are no answer.
+                    // With an option of one backend, another backend is no alternative.
                     let elsewhere =
                         options.kernel.is_none().then(|| elsewhere(&written, found.name()));
                     Unplanned::Refused(mistakes, elsewhere.flatten())
@@ -81,7 +81,8 @@ impl Document {
             })
         })?;
         let file = self.file.as_deref();
-        // What came from a stream, or has other values than its file, takes more than the file.
+        // An experiment from a stream, or with changed values, cannot be run by the file's name
+        // alone.
         let alone = file.filter(|file| !self.is_changed && Path::new(file).exists());
         let plans = planned.map_err(|error| match error {
             Unplanned::Refused(mistakes, elsewhere) => {
@@ -114,17 +115,17 @@ impl Document {
     }
 }
 
-/// How long Ctrl-C may go unheard.
+/// The longest delay before Ctrl-C is noticed.
 const TICK: time::Duration = time::Duration::from_millis(50);
 
-/// Does what may take seconds, and hears Ctrl-C meanwhile: the thread that does it is then left to
-/// end by itself.
+/// Does work that may take seconds, and handles Ctrl-C meanwhile: the working thread is then left
+/// to end by itself.
 fn interruptibly<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
     if python_cc::is_registered() {
-        // Such a thread may call Python classes, and must not be in one when the interpreter ends.
+        // The thread may call Python classes, and must not be in one when the interpreter ends.
         return Ok(py.detach(work));
     }
     let (sender, mut receiver) = mpsc::sync_channel(1);
@@ -142,36 +143,36 @@ fn interruptibly<T: Send + 'static>(
     }
 }
 
-/// Why there are no plans, and what else runs the experiment.
+/// Why there are no plans, and another backend that runs the experiment.
 enum Unplanned {
     Refused(Mistakes, Option<&'static str>),
     Options(Mistakes),
     Unusable(tcplab_backends::Error),
 }
 
-/// A value as a command line has it, as JSON.
+/// A command-line value as JSON.
 #[pyfunction]
 pub(crate) fn value(text: &str) -> String {
     tcplab_model::value(text).to_string()
 }
 
-/// The names of all backends, those that need least first.
+/// The names of all backends, in ascending order of requirements.
 #[pyfunction]
 pub(crate) fn backends() -> Vec<&'static str> {
     tcplab_backends::names().collect()
 }
 
-/// One run with nothing left open.
+/// One fully resolved run.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Plan {
     pub(crate) plan: Arc<tcplab_model::Plan>,
-    /// With the name of the file and the line.
+    /// Warnings with file name and line.
     warnings: Vec<String>,
 }
 
 #[pymethods]
 impl Plan {
-    /// Reads a plan back from `to_json`.
+    /// Parses a plan from the output of `to_json`.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
         let plan = py.detach(|| tcplab_model::Plan::from_json(text));
@@ -179,13 +180,13 @@ impl Plan {
         Ok(Self { plan: Arc::new(plan), warnings: Vec::new() })
     }
 
-    /// The same run as one experiment calls it: the id is about results, not names.
+    /// The same run under the name of another experiment: the id does not depend on names.
     fn named(&self, experiment: String, repetition: u64, swept: Vec<(String, String)>) -> Self {
         let plan = tcplab_model::Plan { experiment, repetition, swept, ..(*self.plan).clone() };
         Self { plan: Arc::new(plan), warnings: self.warnings.clone() }
     }
 
-    /// The id that the plan's content gives it.
+    /// The id computed from the plan's content.
     #[getter]
     fn derived_id(&self) -> String {
         self.plan.derived_id()
@@ -221,7 +222,8 @@ impl Plan {
         self.plan.swept.clone()
     }
 
-    /// When enough repetitions are run: the share of the mean, the fewest, the most, and the column.
+    /// The precision that ends the repetitions: the share of the mean, the minimum and maximum
+    /// number, and the column.
     #[getter]
     fn until(&self) -> Option<(f64, u64, u64, &'static str)> {
         let until = self.plan.until.as_ref()?;
@@ -243,13 +245,13 @@ impl Plan {
         self.plan.duration.as_secs_f64()
     }
 
-    /// The bytes that the run holds in memory at least.
+    /// The least memory that the run needs, in bytes.
     #[getter]
     fn memory(&self) -> u64 {
         least_memory(&self.plan).total()
     }
 
-    /// Refuses a run that needs more memory than it gets.
+    /// Rejects a run that needs more memory than it may use.
     ///
     /// # Errors
     /// The run needs more.
@@ -258,19 +260,20 @@ impl Plan {
         if held.total() > memory { Err(errors::too_large(&held, memory)) } else { Ok(()) }
     }
 
-    /// What it has in common with runs that are equal until their change, if it has one.
+    /// The id of the part shared with runs that are equal until their change, if it has one.
     #[getter]
     fn beginning(&self) -> Option<String> {
         self.plan.beginning()
     }
 
-    /// The names of the files that the run leaves beside its tables.
+    /// The names of the files that the run writes beside its tables.
     #[getter]
     fn files(&self) -> Vec<String> {
         tcplab_backends::of(&self.plan).files(&self.plan)
     }
 
-    /// Whether the classes of the user's own that the plan names are registered, as it names them.
+    /// Whether the user's congestion control classes named in the plan are registered with the same
+    /// versions.
     #[getter]
     fn has_classes(&self) -> bool {
         self.plan.backend != tcplab_sim::NAME
@@ -283,7 +286,7 @@ impl Plan {
         self.warnings.clone()
     }
 
-    /// The programs that the plan starts: the flow, the host, `server` or `client`, the command line.
+    /// The programs that the plan starts: flow, host, `server` or `client`, command line.
     #[getter]
     fn commands(&self) -> Vec<(String, String, &'static str, String)> {
         let programs = |flow: &tcplab_model::FlowPlan| {
@@ -306,13 +309,14 @@ fn least_memory(plan: &tcplab_model::Plan) -> Held {
     tcplab_backends::of(plan).least_memory(plan)
 }
 
-/// The walls around a kernel's process that this machine lacks.
+/// The confinements of a kernel's process that this machine lacks.
 #[pyfunction]
 pub(crate) fn missing_walls() -> Vec<&'static str> {
     tcplab_linux::missing_walls()
 }
 
-/// Runs a plan, whose programs may read `reads` but see `hidden` empty, and checks what came out; gives its tables by name, the digest of them all, and further files by name.
+/// Runs a plan and checks its results. Its programs may read `reads` but see `hidden` as empty.
+/// Returns the tables by name, their digest, and additional files by name.
 #[pyfunction]
 #[pyo3(signature = (plan, watch, reads=vec![], hidden=vec![]))]
 pub(crate) fn run(
@@ -331,28 +335,28 @@ pub(crate) fn run(
                 let frames = frames(&produced.tables)?;
                 Ok((frames, produced.tables.digest(), produced.files))
             });
-            // Whatever the run says of it, this is why it stopped.
+            // Whatever error the run reports, memory is why it stopped.
             ran.map_err(|error| errors::out_of_memory(&plan, watch).unwrap_or(error))
         })
     })
 }
 
-/// What a run leaves, as Python takes it.
+/// The results of a run as Python objects.
 type Left = (Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>);
 
-/// The common beginning of plans that are equal until their change, and run one after the other.
+/// The common beginning of consecutive plans that are equal until their change.
 #[derive(Default)]
 pub(crate) struct Shared<'a>(Option<(String, Box<dyn Begun + 'a>)>);
 
 impl Shared<'_> {
-    /// Whether the next plan goes on from what there is.
+    /// Whether the next plan continues from the current state.
     pub(crate) fn is_open(&self) -> bool {
         self.0.is_some()
     }
 }
 
-/// Runs a plan, and checks what came out. `next` is the plan that follows: if both are equal until their
-/// change, what they have in common is run once.
+/// Runs a plan and checks its results. `next` is the following plan: if both are equal until their
+/// change, the common part is run once.
 pub(crate) fn run_and_check<'a>(
     (plan, next): (&'a tcplab_model::Plan, Option<&tcplab_model::Plan>),
     shared: &mut Shared<'a>,
@@ -383,7 +387,7 @@ pub(crate) fn run_and_check<'a>(
         }
     })?;
     let Produced { tables, files } = ran.map_err(|error| errors::of_backend(&error))?;
-    // Each of these steps takes seconds where tables are large.
+    // Each of these steps takes seconds for large tables.
     let going = || watch.reach(watch.reached()).map_err(errors::stopped);
     going()?;
     let checked = laws.finish(tables);

@@ -1,5 +1,5 @@
-//! From tables to Arrow, by the Arrow `PyCapsule` interface: polars and others read it without
-//! copying.
+//! Tables as Arrow, by the Arrow `PyCapsule` interface: polars and other libraries read them
+//! without copying.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
@@ -12,7 +12,7 @@ use pyo3::types::PyCapsule;
 use std::sync::Arc;
 use tcplab_tables::{Look, Part as Rows, Row, Table, Tables, Values, integer, number};
 
-/// A table of results. A long one is read part by part from where its rows wait.
+/// A result table. A long one is read part by part from its file.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Frame {
     schema: SchemaRef,
@@ -22,12 +22,12 @@ pub(crate) struct Frame {
 /// The rows of a table.
 type Parts = Vec<Part>;
 
-/// Some of the rows, made when they are asked for.
+/// Part of the rows, converted on request.
 type Part = Box<dyn Fn() -> Result<RecordBatch, ArrowError> + Send + Sync>;
 
 #[pymethods]
 impl Frame {
-    /// How many parts there are, at least one.
+    /// The number of parts, at least one.
     #[getter]
     fn parts(&self) -> usize {
         self.parts.len()
@@ -46,7 +46,7 @@ impl Frame {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows a producer that has one schema only to ignore what is requested.
+        // The interface allows a producer with only one schema to ignore the request.
         drop(requested_schema);
         let batches: Result<Vec<_>, _> = self.parts.iter().map(|part| part()).collect();
         let batches = batches.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;

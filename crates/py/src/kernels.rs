@@ -1,4 +1,4 @@
-//! Kernels: built, listed, removed.
+//! Building, listing and removing kernels.
 
 use crate::errors::{self, KernelError};
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ impl From<kernel::Kernel> for Kernel {
     }
 }
 
-/// What kernel is asked for: the keys of a dict.
+/// The requested kernel: the keys of a dict.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Wish {
@@ -72,8 +72,8 @@ impl Wish {
     }
 }
 
-/// Builds a kernel, unless it is there already. `progress` is told the stage, how many of its steps
-/// are done, of how many, and what they are; what it raises stops the build.
+/// Builds a kernel, unless it exists. `progress` is called with the stage, the completed steps,
+/// their total, and their unit; an exception that it raises stops the build.
 #[pyfunction]
 pub(crate) fn build_kernel(
     py: Python<'_>,
@@ -105,7 +105,7 @@ pub(crate) fn build_kernel(
     }
 }
 
-/// All kernels, in the order of their names.
+/// All kernels, sorted by name.
 #[pyfunction]
 pub(crate) fn kernels() -> PyResult<Vec<Kernel>> {
     let listed = Cache::open().and_then(|cache| cache.list());
@@ -113,7 +113,7 @@ pub(crate) fn kernels() -> PyResult<Vec<Kernel>> {
     Ok(listed.into_iter().map(Kernel::from).collect())
 }
 
-/// The folder of the user's cache, if there is one.
+/// The folder of the user's cache, if it exists.
 #[pyfunction]
 pub(crate) fn cache() -> Option<PathBuf> {
     Cache::open().ok().map(|cache| cache.folder().to_owned())

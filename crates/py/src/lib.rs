@@ -1,8 +1,8 @@
-//! The Python extension `tcplab._core`: hands text in and tables out.
+//! The Python extension `tcplab._core`: text in, tables out.
 //!
-//! The only crate that knows Python. Mistakes become exceptions in `errors`, tables become Arrow in
-//! `frames`; the interpreter is released while a run goes on, so that runs share the cores and
-//! Ctrl-C is heard.
+//! The only crate that depends on Python. Mistakes become exceptions in `errors`, tables become
+//! Arrow in `frames`. The interpreter lock is released during a run, so that runs share the cores
+//! and Ctrl-C works.
 
 mod batch;
 mod capture;

@@ -1,7 +1,7 @@
-//! Congestion controls that are Python classes.
+//! Congestion controls as Python classes.
 //!
-//! A class has the methods of the seam; what it is told are plain objects with times in seconds, and it
-//! answers with a `Control`. What it raises ends the run with that exception.
+//! A class has the methods of the interface. Its arguments are plain objects with times in seconds,
+//! and its answer is a `Control`. An exception that it raises ends the run.
 
 use crate::errors;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -17,7 +17,8 @@ use tcplab_cc::{BuildError, CongestionControl, Factory, Params};
 use tcplab_model::Watch;
 use tcplab_units::{Duration, Rate, Time};
 
-/// Makes a Python class known as a congestion control. `version` tells it from others of that name.
+/// Registers a Python class as a congestion control. `version` distinguishes it from others of that
+/// name.
 #[pyfunction]
 #[pyo3(signature = (name, class_, version))]
 pub(crate) fn register(name: &str, class_: Py<PyAny>, version: String) -> PyResult<()> {
@@ -28,17 +29,17 @@ pub(crate) fn register(name: &str, class_: Py<PyAny>, version: String) -> PyResu
 
 static REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// Whether any class is, or was tried to be.
+/// Whether any class was registered, even unsuccessfully.
 pub(crate) fn is_registered() -> bool {
     REGISTERED.load(Ordering::Relaxed)
 }
 
 thread_local! {
-    /// The run of this thread, and what a class has raised in it.
+    /// The run of this thread, and the exception raised in it by a class.
     static RUN: RefCell<Option<(Arc<Watch>, Option<PyErr>)>> = const { RefCell::new(None) };
 }
 
-/// Does `run` so that what a class raises ends it.
+/// Calls `run` such that an exception of a class ends the run.
 pub(crate) fn within<T>(watch: &Arc<Watch>, run: impl FnOnce() -> T) -> Result<T, PyErr> {
     RUN.set(Some((Arc::clone(watch), None)));
     let outcome = run();
@@ -48,7 +49,7 @@ pub(crate) fn within<T>(watch: &Arc<Watch>, run: impl FnOnce() -> T) -> Result<T
     }
 }
 
-/// Ends the run of this thread with what was raised. Says whether there is one.
+/// Ends the run of this thread with an exception. Returns whether there is a run.
 fn fail(raised: PyErr) -> bool {
     RUN.with_borrow_mut(|run| {
         let Some((watch, failure)) = run else { return false };
@@ -109,7 +110,7 @@ impl Class {
                         "probe() names a column {name:?}; names have ASCII letters, digits and `_`"
                     )));
                 }
-                // They name columns for as long as the process lives.
+                // The names are those of columns for the lifetime of the process.
                 names.push(&*String::leak(name));
             }
         }
@@ -119,7 +120,7 @@ impl Class {
     }
 }
 
-/// The exception, and the line of the class that did, if one did.
+/// The exception with its line in the class, if it was raised there.
 fn with_place(py: Python<'_>, raised: &PyErr) -> String {
     let place = || -> PyResult<String> {
         let frames = py.import("traceback")?.call_method1("extract_tb", (raised.traceback(py),))?;
@@ -134,7 +135,7 @@ fn plain(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
     Ok(read.unbind())
 }
 
-/// A copy has an object of its own (`copy.deepcopy`).
+/// A clone has a copy of the object (`copy.deepcopy`).
 impl Clone for Own {
     fn clone(&self) -> Self {
         Python::attach(|py| {
@@ -156,7 +157,7 @@ impl Clone for Own {
 struct Own {
     object: Py<PyAny>,
     control: cc::Control,
-    /// What it says of itself.
+    /// The names of its probes.
     names: Vec<&'static str>,
     hears_arrivals: bool,
 }
@@ -286,14 +287,14 @@ impl CongestionControl for Own {
     }
 }
 
-/// What a flow is started with.
+/// The initial parameters of a flow.
 #[pyclass(frozen, get_all, module = "tcplab._core")]
 pub(crate) struct Init {
     /// Payload bytes of a full segment.
     mss: u64,
-    /// Segments of the first window.
+    /// The initial window in segments.
     initial_window: u64,
-    /// For algorithms that draw random numbers: of the run and the flow.
+    /// The seed of randomized algorithms, derived from the run and the flow.
     seed: u64,
 }
 
@@ -303,7 +304,7 @@ impl From<&cc::Init> for Init {
     }
 }
 
-/// What the sender knows.
+/// The state of the sender.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct FlowState(cc::FlowState);
 
@@ -313,7 +314,7 @@ fn seconds(time: Time) -> f64 {
 
 #[pymethods]
 impl FlowState {
-    /// Now, since the start of the experiment.
+    /// The current time, since the start of the experiment.
     #[getter]
     fn now_s(&self) -> f64 {
         seconds(self.0.now)
@@ -343,13 +344,13 @@ impl FlowState {
         self.0.lost
     }
 
-    /// Smoothed RTT, once there is one.
+    /// Smoothed RTT, after the first sample.
     #[getter]
     fn srtt_s(&self) -> Option<f64> {
         (!self.0.srtt.is_zero()).then(|| self.0.srtt.as_secs_f64())
     }
 
-    /// Least RTT of the connection, once there is one.
+    /// Minimum RTT of the connection, after the first sample.
     #[getter]
     fn min_rtt_s(&self) -> Option<f64> {
         (self.0.min_rtt != Duration::MAX).then(|| self.0.min_rtt.as_secs_f64())
@@ -361,86 +362,87 @@ impl FlowState {
         self.0.rto.as_secs_f64()
     }
 
-    /// The oldest byte that is not acknowledged.
+    /// The first unacknowledged byte.
     #[getter]
     fn una(&self) -> u64 {
         self.0.una
     }
 
-    /// The next byte to be sent for the first time.
+    /// The next new byte.
     #[getter]
     fn nxt(&self) -> u64 {
         self.0.nxt
     }
 
-    /// The window was the limit, not the application or the peer.
+    /// Whether the window was the limit, not the application or the peer.
     #[getter]
     fn cwnd_limited(&self) -> bool {
         self.0.cwnd_limited
     }
 
-    /// Between the `on_congestion` of a loss or a mark and its end: windows do not grow.
+    /// Whether a loss or a mark is being handled, between `on_congestion` and its end: windows do
+    /// not grow.
     #[getter]
     fn is_recovering(&self) -> bool {
         self.0.is_recovering()
     }
 }
 
-/// What one ACK brought.
+/// The information of one ACK.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Ack(cc::Ack);
 
 #[pymethods]
 impl Ack {
-    /// Newly acknowledged.
+    /// Segments newly acknowledged.
     #[getter]
     fn acked(&self) -> u64 {
         self.0.acked
     }
 
-    /// What growth it is worth, by the stack's way of counting.
+    /// Segments of growth, by the stack's way of counting.
     #[getter]
     fn credit(&self) -> u64 {
         self.0.credit
     }
 
-    /// Acknowledged or SACKed for the first time.
+    /// Segments acknowledged or SACKed for the first time.
     #[getter]
     fn delivered(&self) -> u64 {
         self.0.delivered
     }
 
-    /// Newly marked lost.
+    /// Segments newly marked lost.
     #[getter]
     fn lost(&self) -> u64 {
         self.0.lost
     }
 
-    /// Newly reported as marked (ECN).
+    /// Segments newly reported as marked (ECN).
     #[getter]
     fn marked(&self) -> u64 {
         self.0.ce
     }
 
-    /// RTT of the newest segment delivered, if it is known for sure.
+    /// RTT of the newest delivered segment, if unambiguous.
     #[getter]
     fn rtt_s(&self) -> Option<f64> {
         self.0.rtt.map(Duration::as_secs_f64)
     }
 
-    /// How fast the path delivered, where the sender measures it.
+    /// The delivery rate, where the sender measures it.
     #[getter]
     fn rate_mbit_s(&self) -> Option<f64> {
         self.0.rate.map(|sample| sample.rate.bits_per_second() as f64 / 1e6)
     }
 
-    /// Least RTT of the round trip that this ACK ends.
+    /// Minimum RTT of the round trip that this ACK ends.
     #[getter]
     fn round_min_rtt_s(&self) -> Option<f64> {
         self.0.round.and_then(|round| round.min_rtt).map(Duration::as_secs_f64)
     }
 
-    /// Whether it ends a round trip.
+    /// Whether this ACK ends a round trip.
     #[getter]
     fn ends_round(&self) -> bool {
         self.0.round.is_some()
@@ -453,7 +455,7 @@ pub(crate) struct Congestion(cc::Congestion);
 
 #[pymethods]
 impl Congestion {
-    /// What signalled it: `loss`, `ecn` or `timeout`.
+    /// The cause: `loss`, `ecn` or `timeout`.
     #[getter]
     fn cause(&self) -> &'static str {
         match self.0.cause {
@@ -463,23 +465,24 @@ impl Congestion {
         }
     }
 
-    /// Segments outstanding when it began.
+    /// Segments outstanding at the beginning of the episode.
     #[getter]
     fn flight(&self) -> u64 {
         self.0.flight
     }
 
-    /// A timeout in an episode that was answered already: the threshold should stay.
+    /// Whether this is a timeout in an episode already handled: the threshold should stay.
     #[getter]
     fn again(&self) -> bool {
         self.0.again
     }
 }
 
-/// A decision: `Control(cwnd, ssthresh=None, pacing_mbit_s=None, prr=True)`, all but the window by name.
+/// A decision: `Control(cwnd, ssthresh=None, pacing_mbit_s=None, prr=True)`, with all but the
+/// window by name.
 ///
-/// Fractions of a segment are cut off; the window is one segment at least. With `prr` the sender may
-/// spread a reduction over the round trip. Without a pacing rate ACKs clock the flow.
+/// Fractions of a segment are truncated; the window is at least one segment. With `prr` the sender
+/// may spread a reduction over the round trip. Without a pacing rate the flow is ack-clocked.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Control(cc::Control);
 

@@ -1,4 +1,4 @@
-//! Tables that were stored, back in the form in which a run leaves them.
+//! Stored tables, restored to the form in which a run produces them.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,11 +21,11 @@ impl StoredTables {
         Self::default()
     }
 
-    /// Adds rows to a table: the values of each column by its name, and whether these are of `text`,
-    /// `integer` or `number`.
+    /// Adds rows to a table: the values of each column by name, with their kind, `text`, `integer`
+    /// or `number`.
     ///
     /// # Errors
-    /// A column is missing or is not what it should be.
+    /// A column is missing or invalid.
     fn add(
         &mut self,
         table: &str,
@@ -44,8 +44,8 @@ impl StoredTables {
         self.tables.add(table, columns).map_err(PyValueError::new_err)
     }
 
-    /// The digest of these tables, and the law that they break, if they break one. Nothing is left in
-    /// here then.
+    /// The digest of the tables, and the law that they break, if any. Takes the tables out of this
+    /// object.
     ///
     /// # Errors
     /// A table is missing.

@@ -1,4 +1,4 @@
-//! Brings results to the disk while others are computed.
+//! Syncs results to disk while others are computed.
 
 use pyo3::prelude::*;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What was written is brought to the disk together, so often. A loss of power costs no more.
+/// The interval between syncs. A power failure costs no more than this.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// So long the end waits for the last of it. The disk may be busy with the files of others.
+/// How long the end waits for the last sync. The disk may be busy with other files.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits for something to sync, and then for more. Gives whether that was all.
+    /// Waits for data to sync, and then for more. Returns whether this was the last.
     fn wait(&self) -> bool {
         let idle = |state: &mut State| !state.is_written && !state.is_closed;
         let state = self.changed.wait_while(self.lock(), idle);
@@ -49,7 +49,7 @@ impl Shared {
     }
 }
 
-/// Syncs the file system of a folder: a second after something was written, and at the end.
+/// Syncs the file system of a folder: a second after data was written, and at the end.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Syncing(Arc<Shared>);
 
@@ -60,7 +60,7 @@ impl Syncing {
         let folder = File::open(folder)?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        // A thread of the system: it needs no interpreter, which may end before it does.
+        // A thread without the interpreter, which may end before the thread does.
         thread::Builder::new().name("sync".into()).spawn(move || {
             loop {
                 let is_last = theirs.wait();
@@ -73,12 +73,12 @@ impl Syncing {
         Ok(Self(shared))
     }
 
-    /// Something was written.
+    /// Data was written.
     fn written(&self) {
         self.0.set(|state| state.is_written = true);
     }
 
-    /// Nothing more will be.
+    /// No more data will be written.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             self.0.set(|state| state.is_closed = true);
@@ -88,7 +88,7 @@ impl Syncing {
     }
 }
 
-/// A file system that cannot do it writes when it does.
+/// A file system that cannot sync writes in its own time.
 fn sync(folder: &File) {
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(folder).ok();

@@ -1,4 +1,4 @@
-//! The datagrams of one flow on their way: loss, order, delay and its variation.
+//! The fate of one flow's datagrams: loss, order, delay and its variation.
 
 use crate::measure::Window;
 use crate::quantiles::Quantiles;
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};
 
-/// The most datagrams after the last one that arrived whose times are kept. Older ones are lost.
+/// The most datagrams after the last arrived one whose sending times are kept. Older ones count as
+/// lost.
 const MOST_OUTSTANDING: usize = 1 << 20;
 
-/// So many datagrams before the highest that arrived have their delays kept, for those that come late.
+/// The number of datagrams before the highest arrived one whose delays are kept, for late arrivals.
 const MOST_RECENT: usize = 128;
 
-/// Follows the datagrams of one flow, numbered from 0 in the order in which they are sent. Memory does
-/// not grow with their number.
+/// Follows the datagrams of one flow, numbered from 0 in sending order, in constant memory.
 #[derive(Clone, Debug, Default)]
 pub struct Datagrams {
     sent: u64,
@@ -22,29 +22,29 @@ pub struct Datagrams {
     last_sent: Option<Time>,
     last_arrival: Option<Time>,
     reordered: u64,
-    /// The number after the highest that arrived.
+    /// The number after the highest that has arrived.
     next: u64,
-    /// When those from `next` on were sent, but for `forgotten` of them.
+    /// Sending times from `next` on, except for `forgotten` of them.
     outstanding: VecDeque<Time>,
     forgotten: u64,
     delays: Quantiles,
     least: Option<Duration>,
     greatest: Duration,
-    /// The delay of the datagram that arrived last.
+    /// The delay of the last arrived datagram.
     last: Option<Duration>,
-    /// Delays of the last ones before `next`, in the order of their numbers; nothing of those that have not
-    /// arrived.
+    /// Delays of the last ones before `next`, in the order of their numbers; `None` for those that
+    /// have not arrived.
     recent: VecDeque<Option<Duration>>,
     /// RFC 3550 §6.4.1, in picoseconds.
     jitter: f64,
-    /// The sum of the differences that make it, in picoseconds, and their number.
+    /// The sum of the delay differences behind the jitter, in picoseconds, and their number.
     differences: (u128, u64),
     /// Pairs of RFC 3393, and the sum of their variations in picoseconds.
     pairs: u64,
     variation: u128,
 }
 
-/// What became of the datagrams of a flow.
+/// The fate of a flow's datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatagramFacts {
     /// Datagrams sent.
@@ -53,32 +53,32 @@ pub struct DatagramFacts {
     pub arrived: u64,
     /// The data in those.
     pub bytes: u64,
-    /// Those lost; nothing if they have no numbers.
+    /// Datagrams lost; `None` if they have no numbers.
     pub lost: Option<u64>,
-    /// Those that arrived after one with a higher number; nothing if they have no numbers.
+    /// Datagrams that arrived after one with a higher number; `None` if they have no numbers.
     pub reordered: Option<u64>,
-    /// Their delays; nothing if none arrived or they do not tell when they were sent.
+    /// Their delays; `None` if none arrived or they carry no sending times.
     pub delays: Option<Delays>,
 }
 
-/// One-way delays: from the call that sends to the arrival at the receiving host.
+/// One-way delays, from the sending call to the arrival at the receiving host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delays {
-    /// The least.
+    /// The minimum.
     pub min: Duration,
     /// The mean.
     pub mean: Duration,
     /// The median.
     pub p50: Duration,
-    /// What 95 % do not exceed.
+    /// The 95th percentile.
     pub p95: Duration,
-    /// What 99 % do not exceed.
+    /// The 99th percentile.
     pub p99: Duration,
     /// The interarrival jitter of RFC 3550 at the end.
     pub jitter: Duration,
-    /// The mean of the differences that make it; nothing without two that arrived.
+    /// The mean of the delay differences behind the jitter; `None` with fewer than two arrivals.
     pub mean_jitter: Option<Duration>,
-    /// The mean absolute variation of RFC 3393; nothing without two that were sent in a row.
+    /// The mean absolute variation of RFC 3393; `None` without two consecutive arrivals.
     pub ipdv: Option<Duration>,
 }
 
@@ -94,7 +94,7 @@ impl Datagrams {
         }
     }
 
-    /// A datagram arrives with all its data.
+    /// A datagram arrives in full.
     pub fn on_arrival(&mut self, number: u64, sent_at: Time, arrived_at: Time, bytes: u64) {
         self.arrived += 1;
         self.bytes += bytes;
@@ -125,11 +125,11 @@ impl Datagrams {
         }
     }
 
-    /// Makes the pairs of RFC 3393 that a datagram completes: with the one sent before and the one sent
-    /// after, whichever arrived first.
+    /// Adds the pairs of RFC 3393 that a datagram completes: with its predecessor and its
+    /// successor, in whatever order they arrived.
     fn pair(&mut self, number: u64, delay: Duration) {
         let behind = (self.next - number) as usize;
-        // Too late: its neighbours are not known any more.
+        // Too late: its neighbours are no longer known.
         let Some(place) = self.recent.len().checked_sub(behind) else { return };
         if self.recent[place].is_some() {
             return;
@@ -141,7 +141,7 @@ impl Datagrams {
             self.pairs += 1;
             self.variation += u128::from(delay.as_picos().abs_diff(other.as_picos()));
         }
-        // Of those that are complete, the last one is needed.
+        // Of the complete ones, the last is still needed.
         let complete = self.recent.iter().take_while(|one| one.is_some()).count();
         let rest = self.recent.len().saturating_sub(MOST_RECENT);
         self.recent.drain(..complete.saturating_sub(1).max(rest));
@@ -162,19 +162,20 @@ impl Datagrams {
         self.bytes
     }
 
-    /// When one was sent last.
+    /// When the last one was sent.
     pub fn last_sent(&self) -> Option<Time> {
         self.last_sent
     }
 
-    /// When one arrived last.
+    /// When the last one arrived.
     pub fn last_arrival(&self) -> Option<Time> {
         self.last_arrival
     }
 
-    /// What became of them, where nothing is seen after `end`.
+    /// The fate of the datagrams, where nothing is observed after `end`.
     pub fn facts(&self, end: Time) -> DatagramFacts {
-        // After the last that arrived, those had their time that had as long as the slowest.
+        // After the last arrival, datagrams count as lost that had as much time as the slowest one
+        // took.
         let is_over = |sent: &&Time| **sent + self.greatest < end;
         let late = self.forgotten + self.outstanding.iter().take_while(is_over).count() as u64;
         let before = self.next.saturating_sub(self.arrived);
@@ -190,7 +191,7 @@ impl Datagrams {
 
     fn delays(&self) -> Option<Delays> {
         let of = |percent| self.delays.percentile(percent, 0).map(Duration::from_picos);
-        // A bucket's middle may lie beyond all values.
+        // The middle of a bucket may exceed all values.
         let within = |value: Duration| value.min(self.greatest);
         let mean = |sum: u128, number: u64| {
             (number > 0).then(|| Duration::from_picos((sum / u128::from(number)) as u64))
@@ -209,24 +210,24 @@ impl Datagrams {
     }
 }
 
-/// The datagrams of one flow, and besides those that are sent in the measuring window.
+/// All datagrams of one flow, and separately those sent in the measuring window.
 #[derive(Clone, Debug, Default)]
 pub struct MeasuredDatagrams {
     all: Datagrams,
     part: Option<Box<Part>>,
 }
 
-/// Datagrams that are sent in a window.
+/// Datagrams sent in a window.
 #[derive(Clone, Debug)]
 struct Part {
     window: Window,
-    /// How many were sent before it.
+    /// How many were sent before the window.
     before: u64,
     seen: Datagrams,
 }
 
 impl MeasuredDatagrams {
-    /// Datagrams of a run whose results are of this part of it.
+    /// Datagrams of a run with results of this part.
     pub fn within(window: Window) -> Self {
         let part = Part { window, before: 0, seen: Datagrams::default() };
         let part = (!window.is_whole()).then(|| Box::new(part));
@@ -245,7 +246,7 @@ impl MeasuredDatagrams {
         }
     }
 
-    /// A datagram arrives with all its data.
+    /// A datagram arrives in full.
     pub fn on_arrival(&mut self, number: u64, sent_at: Time, arrived_at: Time, bytes: u64) {
         self.all.on_arrival(number, sent_at, arrived_at, bytes);
         if let Some(part) = &mut self.part
@@ -255,12 +256,12 @@ impl MeasuredDatagrams {
         }
     }
 
-    /// All of them.
+    /// All datagrams.
     pub fn all(&self) -> &Datagrams {
         &self.all
     }
 
-    /// The fate of the datagrams that results are of, where nothing is seen after `end`.
+    /// The fate of the datagrams in the window, where nothing is observed after `end`.
     pub fn facts(&self, end: Time) -> DatagramFacts {
         self.part.as_ref().map_or(&self.all, |part| &part.seen).facts(end)
     }
@@ -278,8 +279,8 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// One datagram every 10 ms from 0 on, with these delays in milliseconds; nothing is lost. They arrive
-    /// in the order of their arrival times.
+    /// One datagram every 10 ms from 0 on with these delays in milliseconds, without losses. They
+    /// arrive in the order of their arrival times.
     fn stream(delays: &[Option<u64>]) -> Datagrams {
         let mut datagrams = Datagrams::default();
         let mut arrivals = Vec::new();
@@ -316,17 +317,18 @@ mod tests {
         // Number 1 arrives at 45, after numbers 2 at 40 and before 3 at 50.
         let facts = stream(&[Some(20), Some(35), Some(20), Some(20)]).facts(at(1000));
         assert_eq!((facts.lost, facts.reordered), (Some(0), Some(1)));
-        // 20 and 35 ms of numbers 0 and 1, 35 and 20 ms of 1 and 2, 20 ms of 2 and 3: (15 + 15 + 0) / 3.
+        // Pairs of delays: 20 and 35 ms, 35 and 20 ms, and 20 ms twice: (15 + 15 + 0) / 3.
         let delays = facts.delays.unwrap();
         assert_eq!(delays.ipdv, Some(ms(10)));
-        // They arrive with delays of 20, 20, 35 and 20 ms: 0, 15 and 15 ms from one to the next.
+        // The delays in order of arrival are 20, 20, 35 and 20 ms: differences of 0, 15 and 15 ms.
         assert_eq!(delays.mean_jitter, Some(ms(10)));
     }
 
     #[test]
     fn variation_is_of_pairs_in_the_order_in_which_they_were_sent() {
-        // Number 1 is lost, so that 2 and 3 are a pair, which differs by 2 ms. 302 and 301 are another one,
-        // of 5 ms, whose second arrival of 301 is a copy. 100 is too late for its neighbours to be known.
+        // Number 1 is lost, so 2 and 3 are a pair with a difference of 2 ms. 301 and 302 are
+        // another pair, with 5 ms; the second arrival of 301 is a copy. 100 is too late for its
+        // neighbours to be known.
         let mut datagrams = Datagrams::default();
         for number in 0..400 {
             datagrams.on_sent(at(10 * number));
@@ -350,11 +352,11 @@ mod tests {
     #[test]
     fn what_had_time_to_arrive_and_did_not_is_lost() {
         let pattern = [Some(20), None, Some(25), None, None];
-        // Sent at 30 and 40; the slowest took 25 ms, so that the first had its time at 60.
+        // Sent at 30 and 40; the slowest took 25 ms, so the first counts as lost from 60 on.
         assert_eq!(stream(&pattern).facts(at(60)).lost, Some(2));
         assert_eq!(stream(&pattern).facts(at(55)).lost, Some(1));
         assert_eq!(stream(&pattern).facts(at(70)).lost, Some(3));
-        // Where none arrives, all that were sent before the end are lost.
+        // Without arrivals, all datagrams sent before the end are lost.
         let none = stream(&[None, None]).facts(at(10));
         assert_eq!((none.lost, none.delays), (Some(1), None));
     }
@@ -363,8 +365,9 @@ mod tests {
     fn a_window_is_of_those_that_are_sent_in_it() {
         let from_30_to_60 = Window::new(ms(30), ms(60), None, ms(1000));
         let mut datagrams = MeasuredDatagrams::within(from_30_to_60);
-        // One every 10 ms: numbers 3, 4 and 5 are sent from 30 ms on and before 60 ms. Number 4 is lost, and
-        // 2, sent before, arrives after 3: it is not of the window, nor does it make a 3 of another order.
+        // One every 10 ms: numbers 3, 4 and 5 are sent from 30 ms on and before 60 ms. Number 4 is
+        // lost. Number 2, sent before, arrives after 3: it is not in the window, and does not make
+        // 3 reordered.
         for number in 0..10 {
             datagrams.on_sent(at(10 * number));
         }
@@ -389,7 +392,7 @@ mod tests {
         }
         assert_eq!(datagrams.outstanding.len(), MOST_OUTSTANDING);
         assert_eq!(datagrams.facts(at(1)).lost, Some(MOST_OUTSTANDING as u64 + 1000));
-        // One of the forgotten arrives after all: the others before it are lost, and those after it.
+        // A forgotten datagram arrives after all: those before and after it are lost.
         datagrams.on_arrival(10, Time::from_picos(10), Time::from_picos(20), 1);
         assert_eq!(datagrams.facts(at(1)).lost, Some(MOST_OUTSTANDING as u64 + 999));
     }

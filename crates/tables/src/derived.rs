@@ -1,4 +1,5 @@
-//! Rows from facts: what follows from times and counts is computed here, for every backend alike.
+//! Rows from facts: values that follow from times and counts, computed here for every backend
+//! alike.
 
 use crate::Tables;
 use crate::facts::{FlowFacts, Outcome, TransferFacts};
@@ -6,24 +7,24 @@ use crate::rows::{FlowRow, TransferRow};
 use crate::transfers::Transfers;
 use tcplab_units::{Duration, Time};
 
-/// Bits a second from `start` to `end`; nothing where no time passed or nothing was connected.
+/// Bits a second from `start` to `end`; `None` if no time passed or there was no connection.
 fn goodput(has_connected: bool, bytes: u64, start: Time, end: Time) -> Option<f64> {
     let elapsed = end.since(start).as_secs_f64();
     let bits = bytes as f64 * 8.0;
     (has_connected && elapsed > 0.0).then_some(bits / elapsed)
 }
 
-/// Seconds from `start` to `end` of what completed.
+/// Seconds from `start` to `end`, if completed.
 fn completion(outcome: Outcome<'_>, start: Time, end: Time) -> Option<f64> {
     (outcome == Outcome::Completed).then(|| end.since(start).as_secs_f64())
 }
 
 impl Tables {
-    /// Adds the row of a flow, and what its sender wrote and sent.
+    /// Adds the row of a flow, and its sender's totals.
     pub fn add_flow(&mut self, run: &str, facts: &FlowFacts<'_>) {
         let table = &mut self.flows;
         let flow = facts.flow;
-        // While it ran, of the time that is measured.
+        // The time in which the flow ran, within the measuring window.
         let (from, to) = (facts.start.max(facts.window.from()), facts.end.min(facts.window.to()));
         let goodput = goodput(facts.has_connected, facts.bytes, from, to);
         let (bottleneck, rate) = flow.bottleneck;
@@ -82,7 +83,7 @@ impl Tables {
         self.totals.flows.push(facts.totals);
     }
 
-    /// Adds the row of a transfer, and counts it with those of its flow. Rows follow in the order in
+    /// Adds the row of a transfer, and counts it in the sums of its flow. Rows follow the order in
     /// which transfers end.
     pub fn add_transfer(&mut self, run: &str, facts: &TransferFacts<'_>, of_flow: &mut Transfers) {
         of_flow.add(facts);

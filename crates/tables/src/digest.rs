@@ -4,8 +4,9 @@ use crate::table::{Row, Table, Values};
 use sha2::{Digest, Sha256};
 
 impl<R: Row> Table<R> {
-    /// Each column has a hash of its own, so that one part can follow another. Texts count by their first
-    /// place in the column: not by when they became known, which stored tables do not tell.
+    /// Each column has its own hash, so that parts can be added one by one. Texts count by their
+    /// first place in the column, not by the order in which they were added, which stored tables do
+    /// not contain.
     pub(crate) fn add_to(&self, hash: &mut Sha256) {
         hash.update(R::TABLE);
         hash.update((self.len() as u64).to_le_bytes());
@@ -28,7 +29,7 @@ impl<R: Row> Table<R> {
 /// The hash of a column, part by part.
 struct ColumnHash {
     hash: Sha256,
-    /// By label, the place of its text in `texts`, or `u32::MAX`.
+    /// For each label, the place of its text in `texts`, or `u32::MAX`.
     places: Vec<u32>,
     texts: Vec<u32>,
 }
@@ -58,7 +59,7 @@ impl ColumnHash {
                 });
             }
             Values::Integer(values) => add(hash, values, i64::to_le_bytes),
-            // There is one way to say nothing.
+            // All NaNs are equal: they mean a missing value.
             Values::Number(values) => add(hash, values, |value| {
                 if value.is_nan() { f64::NAN.to_le_bytes() } else { value.to_le_bytes() }
             }),
@@ -74,7 +75,7 @@ impl ColumnHash {
     }
 }
 
-/// Adds values to a hash, many at a time.
+/// Adds values to a hash in bulk.
 fn add<T: Copy>(hash: &mut Sha256, values: &[T], bytes: impl Fn(T) -> [u8; 8]) {
     let mut block = Vec::with_capacity(8 * 1024);
     for values in values.chunks(1024) {

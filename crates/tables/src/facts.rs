@@ -1,5 +1,5 @@
-//! What backends know of flows and transfers. All that follows from it, `derived` computes. Sums stop at
-//! the greatest number: what a kernel says may be wrong, and `laws` finds that.
+//! Facts that backends know about flows and transfers; `derived` computes everything that follows.
+//! Sums saturate: a kernel's values may be wrong, which `laws` detects.
 
 use crate::datagrams::DatagramFacts;
 use crate::measure::Window;
@@ -7,7 +7,7 @@ use crate::totals::FlowTotals;
 use crate::transfers::Transfers;
 use tcplab_units::{Duration, Rate, Time};
 
-/// What carries a flow.
+/// The transport of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
@@ -17,7 +17,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// As tables say it.
+    /// The word in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -29,13 +29,13 @@ impl Transport {
 /// How a flow or a transfer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// All that was to be sent has arrived.
+    /// All data has arrived.
     Completed,
-    /// It has a size or a number of objects, and the experiment ended first.
+    /// A flow with a size or a number of objects, cut short by the end of the experiment.
     Unfinished,
-    /// It has no end of its own, and went on until the experiment ended.
+    /// A flow without an end of its own, which ran until the experiment ended.
     Running,
-    /// It did not begin.
+    /// The flow did not begin.
     NotStarted,
     /// All datagrams were sent, and not all arrived.
     Partial,
@@ -48,7 +48,7 @@ pub enum Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// As tables say it.
+    /// The word in tables.
     pub fn word(self) -> &'a str {
         match self {
             Self::Completed => "completed",
@@ -63,21 +63,21 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// What a sender counts.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Segments with data, or datagrams; repeated ones included.
+    /// Segments with data, or datagrams; retransmissions included.
     pub sent_segments: u64,
-    /// Segments with data that were sent again.
+    /// Retransmitted segments with data.
     pub retransmitted_segments: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Times the window was made smaller for congestion.
+    /// Congestion window reductions.
     pub loss_episodes: u64,
 }
 
 impl Counters {
-    /// Adds those of another connection.
+    /// Adds the counters of another connection.
     pub fn add(&mut self, other: &Self) {
         self.sent_segments = self.sent_segments.saturating_add(other.sent_segments);
         self.retransmitted_segments =
@@ -86,7 +86,7 @@ impl Counters {
         self.loss_episodes = self.loss_episodes.saturating_add(other.loss_episodes);
     }
 
-    /// Counts after `before`.
+    /// The counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -103,13 +103,13 @@ impl Counters {
 /// RTT samples, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrips {
-    /// How many.
+    /// The number of samples.
     pub count: u64,
     /// Their sum in nanoseconds.
     pub sum_nanos: u64,
-    /// The least.
+    /// The minimum.
     pub min: Duration,
-    /// The greatest.
+    /// The maximum.
     pub max: Duration,
 }
 
@@ -132,29 +132,30 @@ impl RoundTrips {
     }
 }
 
-/// One object of a flow whose traffic consists of many: a session, a transfer, a request and its
-/// response, a connection of programs. Only those that have begun are told of.
+/// One object of a flow with many: a session, a transfer, a request and its response, a connection
+/// of programs. Only those that have begun are reported.
 #[derive(Clone, Copy, Debug)]
 pub struct TransferFacts<'a> {
     /// The flow's name.
     pub flow: &'a str,
-    /// The label to group by.
+    /// The label for grouping.
     pub class: &'a str,
-    /// Which of the flow's transfers, from 1.
+    /// The number of the transfer in the flow, from 1.
     pub number: u64,
-    /// Which of the flow's connections carries it, from 1.
+    /// The number of the flow's connection that carries it, from 1.
     pub connection: u64,
-    /// When it began.
+    /// The start.
     pub start: Time,
-    /// When its last byte arrived, when it broke, or the end of the experiment.
+    /// The arrival of the last byte, the failure, or the end of the experiment.
     pub end: Time,
-    /// Whether its connection was ever there.
+    /// Whether its connection was established.
     pub has_connected: bool,
     /// Bytes that reached the application.
     pub bytes: u64,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome<'a>,
-    /// What its sender counted; nothing if that cannot be told for one transfer of a connection.
+    /// The sender's counters; `None` if they cannot be assigned to single transfers of a
+    /// connection.
     pub counters: Option<Counters>,
     /// RTTs of its sender, if it took any.
     pub rtt: Option<RoundTrips>,
@@ -163,25 +164,25 @@ pub struct TransferFacts<'a> {
 /// Identity of a flow: an entry of the experiment, or one instance of its `count`.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowIdentity<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a str,
-    /// The label to group by.
+    /// The label for grouping.
     pub class: &'a str,
     /// The host that sends the data.
     pub from: &'a str,
-    /// The host that receives it.
+    /// The host that receives the data.
     pub to: &'a str,
-    /// What carries it.
+    /// The transport.
     pub transport: Transport,
-    /// The congestion control of the sender; nothing for UDP.
+    /// The congestion control of the sender; `None` for UDP.
     pub cc: Option<&'a str>,
-    /// The slowest link on the way of the data, and its rate at first.
+    /// The slowest link on the forward path, and its initial rate.
     pub bottleneck: (&'a str, Rate),
 }
 
 #[cfg(test)]
 impl<'a> FlowIdentity<'a> {
-    /// A flow of which the name alone matters.
+    /// A flow for tests that only use its name.
     pub fn named(name: &'a str) -> Self {
         let (class, from, to, cc, bottleneck) =
             ("", "", "", None, ("", Rate::from_bits_per_second(1)));
@@ -192,34 +193,35 @@ impl<'a> FlowIdentity<'a> {
 /// Everything known of a flow at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowFacts<'a> {
-    /// Which one it is.
+    /// The identity of the flow.
     pub flow: FlowIdentity<'a>,
-    /// The part of the run that the numbers below are of, from `bytes` on, outcomes excepted.
+    /// The measuring window, which restricts the numbers from `bytes` on, but not outcomes.
     pub window: Window,
-    /// When it began, or was to begin.
+    /// The start, actual or planned.
     pub start: Time,
-    /// When its last byte arrived if it had an end of its own, else the end of the experiment.
+    /// The arrival of the last byte if the flow has an end of its own, else the end of the
+    /// experiment.
     pub end: Time,
-    /// Whether a connection was ever there; UDP needs none.
+    /// Whether a connection was established; UDP needs none.
     pub has_connected: bool,
     /// Bytes that reached the application.
     pub bytes: u64,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome<'a>,
-    /// What all its senders counted.
+    /// The sum of the counters of all its senders.
     pub counters: Counters,
     /// The RTTs of all its senders, if they took any.
     pub rtt: Option<RoundTrips>,
-    /// What became of its datagrams, if it sends any.
+    /// The fate of its datagrams, if it sends any.
     pub datagrams: Option<DatagramFacts>,
-    /// Its transfers, if its traffic consists of many.
+    /// Its transfers, if it consists of many.
     pub transfers: Option<&'a Transfers>,
-    /// Counts of the sender in the whole run, if the backend has them.
+    /// The sender's totals over the whole run, if the backend has them.
     pub totals: Option<FlowTotals>,
 }
 
 impl<'a> FlowFacts<'a> {
-    /// A flow that has not begun, to be filled.
+    /// A flow that has not begun, to be filled in.
     pub fn new(flow: FlowIdentity<'a>, (start, end): (Time, Time)) -> Self {
         Self {
             flow,

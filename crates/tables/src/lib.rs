@@ -1,8 +1,8 @@
-//! The result tables: what a run, a flow, a sample and a link are, for every backend alike.
+//! The result tables of runs, flows, samples and links, for every backend alike.
 //!
-//! A table is declared once, by its row: names with units, types, and what each column means. From
-//! that come the columns in memory, their documentation and their digest. `crates/py` hands them to
-//! Python as Arrow.
+//! A table is declared once, by its row: names with units, types, and the meaning of each column.
+//! The columns in memory, their documentation and their digest are derived from that. `crates/py`
+//! passes them to Python as Arrow.
 
 mod datagrams;
 mod derived;
@@ -43,23 +43,23 @@ pub use transfers::Transfers;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 
-/// All that a run leaves.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Produced {
     /// The tables.
     pub tables: Tables,
-    /// Further files, by name: captured packets, the output of programs.
+    /// Additional files by name: packet captures, the output of programs.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Declares all tables at once, so that no list of them can lack one.
+/// Declares all tables at once, so that every list of them is complete.
 macro_rules! tables {
     ($($(#[doc = $doc:literal])+ $name:ident: $row:ident,)+) => {
         /// The tables of a run.
         #[derive(Clone, Debug, Default)]
         pub struct Tables {
             $($(#[doc = $doc])+ pub $name: Table<$row>,)+
-            /// What the run counted in all. For `laws`: not a result, and not in the digest.
+            /// The counters of the whole run, for `laws`: not a result, and not in the digest.
             pub totals: Totals,
         }
 
@@ -67,7 +67,7 @@ macro_rules! tables {
         pub const DECLARED: &[(&str, &[Column])] = &[$(($row::TABLE, $row::COLUMNS),)+];
 
         impl Tables {
-            /// Shows each table to `look`, in order.
+            /// Passes each table to `look`, in order.
             ///
             /// # Errors
             /// Those of `look`.
@@ -76,7 +76,7 @@ macro_rules! tables {
                 Ok(())
             }
 
-            /// Hands each table to `change`, in order.
+            /// Passes each table to `change`, in order.
             ///
             /// # Errors
             /// Those of `change`.
@@ -85,7 +85,7 @@ macro_rules! tables {
                 Ok(())
             }
 
-            /// Hands each table to `pair`, in order, with the other one of its name.
+            /// Passes each table to `pair`, in order, with the other one of its name.
             pub(crate) fn each_with<P: Pair>(&mut self, other: &Self, pair: &mut P) {
                 $(pair.both(&mut self.$name, &other.$name);)+
             }
@@ -106,58 +106,58 @@ tables! {
     samples: SampleRow,
     /// One row for each direction of a link and point in time.
     links: LinkRow,
-    /// One row for each packet that did not arrive.
+    /// One row for each packet that was dropped or lost.
     drops: DropRow,
-    /// One row for each packet and point at which it was asked for.
+    /// One row for each packet and recorded point.
     packets: PacketRow,
 }
 
-/// What is done with every table, whatever its rows.
+/// An operation on every table, whatever its rows.
 pub trait Look {
-    /// Why it cannot be done.
+    /// The error of the operation.
     type Error;
-    /// Does it with one.
+    /// Performs the operation on one table.
     ///
     /// # Errors
-    /// It cannot be done.
+    /// The operation failed.
     fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Self::Error>;
 }
 
-/// What is done to every table, whatever its rows.
+/// A change of every table, whatever its rows.
 pub trait Change {
-    /// Why it cannot be done.
+    /// The error of the change.
     type Error;
-    /// Does it to one.
+    /// Changes one table.
     ///
     /// # Errors
-    /// It cannot be done.
+    /// The change failed.
     fn to<R: Row>(&mut self, table: &mut Table<R>) -> Result<(), Self::Error>;
 }
 
-/// What is done with two tables of one name, whatever their rows.
+/// An operation on two tables of one name, whatever their rows.
 pub(crate) trait Pair {
-    /// Does it with one pair.
+    /// Performs the operation on one pair.
     fn both<R: Row>(&mut self, table: &mut Table<R>, other: &Table<R>);
 }
 
-/// A run, as its row in the table of runs says.
+/// A run, as in its row of the table of runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// Its id.
     pub id: &'a str,
     /// The experiment's name.
     pub experiment: &'a str,
-    /// What ran it.
+    /// The backend.
     pub backend: &'a str,
-    /// The version of what ran it.
+    /// The version of the backend.
     pub version: &'a str,
     /// Its seed.
     pub seed: u64,
-    /// Which repetition it is.
+    /// The number of the repetition.
     pub repetition: u64,
-    /// How long the experiment lasts, in seconds.
+    /// The duration of the experiment, in seconds.
     pub simulated_s: f64,
-    /// The part of the run that results are of.
+    /// The measuring window.
     pub window: Window,
     /// Packets that reached the end of a link.
     pub packet_hops: u64,
@@ -183,7 +183,7 @@ impl Tables {
             wall_s: None,
         };
         runs.push(row);
-        // A swept seed stands in the column of seeds already.
+        // A swept seed is in the column of seeds already.
         let is_declared = |path: &str| RunRow::COLUMNS.iter().any(|column| column.name == path);
         for (path, value) in run.swept.iter().filter(|(path, _)| !is_declared(path)) {
             let column = runs.extra(path, Kind::Text);
@@ -191,7 +191,7 @@ impl Tables {
         }
     }
 
-    /// The run that the rows are of has another id from now on.
+    /// Changes the id of the run in all tables.
     pub fn rename(&mut self, run: &str, new: &str) {
         let Ok(()) = self.each_mut(&mut Renamed(run, new));
     }
@@ -204,7 +204,7 @@ impl Tables {
     }
 }
 
-/// Gives a text of tables another one.
+/// Replaces a text in tables.
 struct Renamed<'a>(&'a str, &'a str);
 
 impl Change for Renamed<'_> {

@@ -1,8 +1,8 @@
-//! The part of a run that results are of, and what flows do in it and in its intervals.
+//! The measuring window of a run, and the activity of flows in it and in its intervals.
 //!
-//! Counters of flows are read at marks: where the window begins and ends, and where intervals do. Results
-//! are differences between two readings. What happens at the very time of a mark comes after it, so that
-//! parts of a run are half-open; the end of the run belongs to the last of them.
+//! Counters of flows are read at marks: at the beginning and end of the window and of intervals.
+//! Results are differences between two readings. Events at the exact time of a mark come after it,
+//! so parts of a run are half-open; the end of the run belongs to its last part.
 
 use crate::Tables;
 use crate::facts::{Counters, FlowFacts, FlowIdentity, RoundTrips};
@@ -10,7 +10,8 @@ use crate::rows::IntervalRow;
 use serde::{Deserialize, Serialize};
 use tcplab_units::{Duration, Time};
 
-/// The part of a run that results are of. All times are counted from the start of the experiment.
+/// The measuring window: the part of a run that results cover. Times are from the start of the
+/// experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     from: Duration,
@@ -20,43 +21,43 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window from `from` to `to` of a run that lasts until `end`; `every`: how long its intervals are,
-    /// if these have rows.
+    /// The window from `from` to `to` of a run that lasts until `end`; `every`: the length of its
+    /// intervals, if these have rows.
     pub fn new(from: Duration, to: Duration, every: Option<Duration>, end: Duration) -> Self {
         Self { from, to: to.min(end), every, end }
     }
 
-    /// All of a run.
+    /// The whole run.
     pub fn whole(end: Duration) -> Self {
         Self::new(Duration::ZERO, end, None, end)
     }
 
-    /// When it begins.
+    /// The beginning.
     pub fn from(&self) -> Time {
         Time::ZERO + self.from
     }
 
-    /// When it ends.
+    /// The end.
     pub fn to(&self) -> Time {
         Time::ZERO + self.to
     }
 
-    /// How long its intervals are, if there are any.
+    /// The length of the intervals, if there are any.
     pub fn every(&self) -> Option<Duration> {
         self.every
     }
 
-    /// Whether it is all of the run.
+    /// Whether the window is the whole run.
     pub fn is_whole(&self) -> bool {
         self.from.is_zero() && self.to == self.end
     }
 
-    /// Whether a time lies in it.
+    /// Whether a time is in the window.
     pub fn holds(&self, at: Time) -> bool {
         self.from() <= at && (at < self.to() || self.to == self.end)
     }
 
-    /// The first mark after a time. The end of the run is not one.
+    /// The next mark after a time. The end of the run is not a mark.
     pub fn next_mark(&self, after: Time) -> Option<Time> {
         if after >= self.to() {
             return None;
@@ -73,7 +74,7 @@ impl Window {
     }
 }
 
-/// Activity of a flow, in all or in a part of a run.
+/// The activity of a flow in the whole run or part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Bytes that reached the application.
@@ -91,7 +92,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Adds what was done besides.
+    /// Adds further activity.
     pub fn add(&mut self, other: &Self) {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.counters.add(&other.counters);
@@ -101,7 +102,7 @@ impl Activity {
         self.completed = self.completed.saturating_add(other.completed);
     }
 
-    /// Activity after `before`. RTTs are left as they are.
+    /// The activity since `before`. RTTs are left unchanged.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -119,7 +120,7 @@ impl Activity {
     }
 }
 
-/// What a flow consists of, and how much of it there is to be; nothing if it has no end.
+/// The work of a flow, with its amount; `None` if it has no end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// One connection, and its bytes.
@@ -141,7 +142,7 @@ impl Work {
     }
 }
 
-/// Follows what each flow does between marks.
+/// Tracks the activity of each flow between marks.
 #[derive(Clone, Debug)]
 pub struct Meters {
     window: Window,
@@ -154,14 +155,14 @@ pub struct Meters {
 struct Meter {
     start: Time,
     work: Work,
-    /// All that it had done by the last mark.
+    /// The activity up to the last mark.
     total: Activity,
-    /// Activity in the window.
+    /// The activity in the window.
     measured: Activity,
 }
 
 impl Meters {
-    /// For flows that begin at these times and consist of that.
+    /// For flows with these starts and work.
     pub fn new(window: Window, flows: impl Iterator<Item = (Time, Work)>) -> Self {
         let none = Activity::default();
         let meter = |(start, work)| Meter { start, work, total: none, measured: none };
@@ -173,8 +174,8 @@ impl Meters {
         self.window.next_mark(self.since)
     }
 
-    /// Takes the activity of each flow from the last mark to this one, or to the end of the run. Adds
-    /// the rows of an interval that is over.
+    /// Adds the activity of each flow from the last mark to this one, or to the end of the run.
+    /// Adds the rows of a completed interval.
     pub fn read<'a>(
         &mut self,
         at: Time,
@@ -185,7 +186,7 @@ impl Meters {
         let (since, window) = (std::mem::replace(&mut self.since, at), self.window);
         let is_measured = since >= window.from() && at <= window.to();
         for (number, (meter, done)) in self.flows.iter_mut().zip(done).enumerate() {
-            // Who has completed may still hear and send something.
+            // A completed flow may still receive and send.
             let is_there = meter.start < at && !meter.work.is_done(&meter.total);
             meter.total.add(&done);
             if is_measured {
@@ -197,7 +198,7 @@ impl Meters {
         }
     }
 
-    /// Leaves of the facts of a flow what the window has of them.
+    /// Restricts the facts of a flow to the window.
     pub fn narrow(&self, flow: usize, facts: &mut FlowFacts<'_>) {
         if !self.window.is_whole() {
             let Activity { bytes, counters, rtt, .. } = self.flows[flow].measured;
@@ -281,7 +282,7 @@ mod tests {
         assert!(!part.is_whole() && Window::whole(s(10)).is_whole());
     }
 
-    /// Flows that carry 1000 bytes each second from their start on, until all have been carried.
+    /// Flows that carry 1000 bytes each second from their start until all are carried.
     fn total(start: u64, all: Option<u64>, now: u64) -> Activity {
         let bytes = 1000 * now.saturating_sub(start);
         Activity { bytes: bytes.min(all.unwrap_or(u64::MAX)), ..Activity::default() }
@@ -308,7 +309,7 @@ mod tests {
         let starts: Vec<_> = found.numbers("start_s").unwrap().into_iter().flatten().collect();
         assert_eq!(starts, [2.0, 2.0, 4.0, 4.0, 6.0, 6.0]);
         let bytes: Vec<_> = found.integers("bytes").unwrap().into_iter().flatten().collect();
-        // The short flow had carried 2000 before, and completes after 3.5 s.
+        // The short flow had carried 2000 bytes before, and completes after 3.5 s.
         assert_eq!(bytes, [2000, 1500, 2000, 1000, 1000, 1000]);
         let rates: Vec<_> =
             found.numbers("goodput_mbit_s").unwrap().into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! Long tables in another order.
+//! Sorting of long tables.
 
 use crate::part::Part;
 use crate::table::{Row, Table};
@@ -6,20 +6,20 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// Rows that are read at once where sorted parts become one table.
+/// The number of rows read at once when sorted parts are merged.
 const BLOCK: usize = 256;
 
 impl<R: Row> Table<R> {
-    /// The rows in the order of what `key` gives for those of a part; equal ones stay in their order, and
-    /// those without a key are left out. `prepare` may change each part before. In memory are as many rows
-    /// as a part has, and a block of each part.
+    /// The rows sorted by the keys that `key` computes for each part. The sort is stable, and rows
+    /// without a key are removed. `prepare` may change each part first. Memory holds one part, and
+    /// one block of each part.
     #[must_use]
     pub fn in_order<K: Ord + Copy>(
         &self,
         prepare: impl Fn(&mut Part<'_, R>),
         key: impl Fn(&Part<'_, R>) -> Vec<Option<K>>,
     ) -> Self {
-        // Each part by itself. What is sorted already becomes longer instead of a second part.
+        // Sorts each part by itself. Parts in ascending order are joined instead of merged.
         let mut sorted = self.with_labels();
         let mut ends: Vec<usize> = Vec::new();
         let mut last = None;
@@ -44,7 +44,7 @@ impl<R: Row> Table<R> {
         if ends.len() < 2 { sorted } else { sorted.merge(&ends, &key) }
     }
 
-    /// Ranges of rows, of which each is in order and ends where the next begins, as one.
+    /// Merges consecutive sorted ranges of rows.
     fn merge<K: Ord + Copy>(
         &self,
         ends: &[usize],
@@ -76,14 +76,14 @@ impl<R: Row> Table<R> {
     }
 }
 
-/// Rows that are in order, of which a block is in memory.
+/// A sorted range of rows, of which one block is in memory.
 struct Run<'a, R: Row, K> {
     table: &'a Table<R>,
-    /// Those that were not read.
+    /// Rows not read yet.
     rest: Range<usize>,
     block: Option<Part<'a, R>>,
     keys: Vec<Option<K>>,
-    /// The next row of the block.
+    /// The index of the next row in the block.
     at: usize,
 }
 

@@ -1,15 +1,15 @@
-//! How tables write down what stands in the headers of packets, for all backends alike.
+//! Packet header fields in tables, for all backends alike.
 
-/// The flags of a TCP header by their bits, the lowest first.
+/// The TCP flags, lowest bit first.
 const FLAGS: [&str; 9] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
 
-/// The flags of a TCP header as text, the lowest bit first: `SYN ACK`.
+/// The TCP flags as text, lowest bit first: `SYN ACK`.
 pub fn tcp_flags(bits: u16) -> String {
     let set = FLAGS.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
     set.map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
 }
 
-/// The ECN field of an IP header as text, if it is not zero (RFC 3168 §5).
+/// The ECN field of an IP header as text, unless it is zero (RFC 3168 §5).
 pub fn ecn(bits: u8) -> Option<&'static str> {
     [None, Some("ECT(1)"), Some("ECT(0)"), Some("CE")][usize::from(bits & 3)]
 }

@@ -1,32 +1,33 @@
-//! Rows of a table that follow each other, in memory.
+//! Consecutive rows of a table in memory.
 
 use crate::table::{Label, Row, Table, Values};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Rows of a table that follow each other, in memory.
+/// Consecutive rows of a table in memory.
 #[derive(Debug)]
 pub struct Part<'a, R: Row> {
     pub(crate) table: &'a Table<R>,
     pub(crate) first: usize,
     pub(crate) rows: usize,
-    /// As in the table; those that only this run has may be shorter, or missing at the end.
+    /// The columns of the table; those that only this run has may be shorter, or missing at the
+    /// end.
     pub(crate) columns: Cow<'a, [Values]>,
 }
 
 impl<R: Row> Part<'_, R> {
-    /// The number of its first row in the table.
+    /// The index of the first row in the table.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
@@ -45,22 +46,21 @@ impl<R: Row> Part<'_, R> {
         })
     }
 
-    /// The columns by name, as far as they are filled: those that only this run has may be shorter than
-    /// the part.
+    /// The filled columns by name: those that only this run has may be shorter than the part.
     pub fn filled(&self) -> impl Iterator<Item = (&str, &Values)> {
         self.table.names().zip(&*self.columns)
     }
 
-    /// The values of some of its rows in the declared columns.
+    /// Some rows of the declared columns.
     #[inline]
     pub fn slices(&self, rows: Range<usize>) -> R::Columns<'_> {
         R::slices(&self.columns, rows)
     }
 
-    /// The whole numbers of a declared column.
+    /// The integers of a declared column.
     ///
     /// # Panics
-    /// There is none.
+    /// There is no such column.
     pub fn integers(&self, name: &str) -> &[i64] {
         match &self.columns[place::<R>(name)] {
             Values::Integer(values) => values,
@@ -71,7 +71,7 @@ impl<R: Row> Part<'_, R> {
     /// The numbers of a declared column.
     ///
     /// # Panics
-    /// There is none.
+    /// There is no such column.
     pub fn numbers(&self, name: &str) -> &[f64] {
         match &self.columns[place::<R>(name)] {
             Values::Number(values) => values,
@@ -79,10 +79,10 @@ impl<R: Row> Part<'_, R> {
         }
     }
 
-    /// The texts of a declared column, by their numbers: see [`Part::text`].
+    /// The labels of a declared text column: see [`Part::text`].
     ///
     /// # Panics
-    /// There is none.
+    /// There is no such column.
     pub fn labels(&self, name: &str) -> &[u32] {
         match &self.columns[place::<R>(name)] {
             Values::Text(values) => values,
@@ -90,15 +90,15 @@ impl<R: Row> Part<'_, R> {
         }
     }
 
-    /// The text that a value of a column of texts stands for.
+    /// The text of a label in a text column.
     pub fn text(&self, label: u32) -> Option<&str> {
         self.table.text(label)
     }
 
-    /// Replaces some texts of a declared column by others, or removes them.
+    /// Replaces or removes some texts of a declared column.
     ///
     /// # Panics
-    /// There is none of this name.
+    /// There is no such column.
     pub fn relabel(&mut self, name: &str, by: &BTreeMap<Label, Option<Label>>) {
         if by.is_empty() {
             return;

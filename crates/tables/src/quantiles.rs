@@ -1,14 +1,15 @@
-//! Percentiles of many values in little memory.
+//! Percentiles of many values in constant memory.
 
-/// Up to so many values, percentiles are exact.
+/// Percentiles are exact up to this many values.
 pub const EXACT: usize = 4096;
 
-/// Buckets of each power of two, as a power of two. Half a bucket is 1/512 of its least value.
+/// The number of buckets for each power of two, as a power of two. Half a bucket is 1/512 of its
+/// lower end.
 const BITS: u32 = 8;
 const PER_OCTAVE: usize = 1 << BITS;
 
-/// Percentiles of whole numbers: exact up to [`EXACT`] values, within 0.2 % beyond. The same values in
-/// any order give the same percentiles.
+/// Percentiles of whole numbers: exact up to [`EXACT`] values, within 0.2 % beyond. They do not
+/// depend on the order of values.
 #[derive(Clone, Debug, Default)]
 pub struct Quantiles {
     values: Vec<u64>,
@@ -17,7 +18,7 @@ pub struct Quantiles {
     sum: u128,
 }
 
-/// A histogram whose buckets grow with their values: 256 for each power of two.
+/// A histogram with buckets of relative size: 256 for each power of two.
 #[derive(Clone, Debug, Default)]
 struct Buckets {
     /// The number of the first bucket in `counts`.
@@ -40,19 +41,19 @@ impl Quantiles {
         self.buckets.add(value);
     }
 
-    /// How many values were added.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// The mean, rounded down.
     pub fn mean(&self) -> Option<u64> {
-        // The mean of numbers of 64 bits has no more.
+        // The mean of 64-bit numbers fits 64 bits.
         (self.count > 0).then(|| (self.sum / u128::from(self.count)) as u64)
     }
 
-    /// The least value that so many percent of all do not exceed (the nearest rank), where `longer` more
-    /// count as greater than every value: nothing if the rank is one of those, or there are no values.
+    /// The percentile by nearest rank, with `longer` additional values that exceed all others:
+    /// `None` if the rank is one of those, or there are no values.
     pub fn percentile(&self, percent: u64, longer: u64) -> Option<u64> {
         let all = u128::from(self.count) + u128::from(longer);
         let rank = (u128::from(percent) * all).div_ceil(100).max(1);
@@ -87,7 +88,7 @@ impl Buckets {
         self.counts[place] += 1;
     }
 
-    /// The middle of the bucket that holds the value of this rank, from 1.
+    /// The middle of the bucket with this rank, from 1.
     fn at(&self, rank: u64) -> Option<u64> {
         let mut before = 0;
         let place = self.counts.iter().position(|count| {
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn percentiles_of_few_values_are_those_of_the_nearest_rank() {
-        // 95 % of 20 values is the 19th, whatever 0.95 is in binary.
+        // The 95th percentile of 20 values is the 19th, whatever 0.95 is in binary.
         let twenty = of((1..=20).rev());
         assert_eq!(twenty.percentile(50, 0), Some(10));
         assert_eq!(twenty.percentile(95, 0), Some(19));
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_not_over_counts_as_longest() {
-        // 18 of 20: the median is the 10th, and 95 % of all is the 19th, which is not there.
+        // 18 of 20: the median is the 10th, and the 95th percentile is the 19th, which is missing.
         let some = of(1..=18);
         assert_eq!(some.percentile(50, 2), Some(10));
         assert_eq!(some.percentile(90, 2), Some(18));
@@ -166,7 +167,7 @@ mod tests {
         fn percentiles_of_many_values_are_within_a_five_hundredth(
             seed in 1u64..1_000_000, percent in 1u64..=100
         ) {
-            // Some permutation of 1, 2, ... 9973, which is prime, in steps of 1,000.
+            // A permutation of 1, 2, ... 9973, which is prime, in steps of 1,000.
             let values = (1..=9973u64).map(|k| (k * seed % 9973 + 1) * 1_000);
             let many = of(values.clone());
             let mut sorted: Vec<u64> = values.collect();

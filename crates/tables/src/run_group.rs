@@ -5,11 +5,12 @@ use crate::{Change, Look, Pair, Tables};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-/// The tables of several runs in memory: in each, the rows of a run follow those of the one before.
+/// The tables of several runs in memory: in each table, the rows of one run follow those of
+/// another.
 #[derive(Clone, Debug)]
 pub struct Gathered {
     tables: Tables,
-    /// The kinds of columns that only some runs have, by table and name.
+    /// The kinds of columns that not all runs have, by table and name.
     kinds: BTreeMap<(&'static str, String), Kind>,
 }
 
@@ -22,8 +23,8 @@ impl Default for Gathered {
 }
 
 impl Gathered {
-    /// Whether the tables of a run can be added: none of its columns is of another kind here, and none of
-    /// its tables waits in a file.
+    /// Whether the tables of a run can be added: all of its columns have the same kind here, and
+    /// none of its tables is partly in a file.
     pub fn takes(&self, tables: &Tables) -> bool {
         struct Fits<'a>(&'a Gathered, bool);
         impl Look for Fits<'_> {
@@ -40,7 +41,7 @@ impl Gathered {
         fits.1
     }
 
-    /// Adds the tables of a run that can be added.
+    /// Adds the tables of a run, which must be possible.
     pub fn add(&mut self, tables: &Tables) {
         let Ok(()) = tables.each(&mut Kinds(&mut self.kinds));
         self.tables.each_with(tables, &mut Gather);
@@ -51,7 +52,7 @@ impl Gathered {
         &self.tables
     }
 
-    /// About how many bytes they take.
+    /// The approximate memory in bytes.
     pub fn bytes(&self) -> usize {
         struct Bytes(usize);
         impl Look for Bytes {
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
     use crate::{PART, SampleRow};
 
-    /// Tables of a run with this many samples, and a further column that the last one fills.
+    /// Tables of a run with this many samples, and an additional column that the last one fills.
     fn tables(run: &str, samples: u64, column: &str, kind: Kind) -> Tables {
         let mut tables = Tables::default();
         let table = &mut tables.samples;

@@ -1,4 +1,4 @@
-//! Rows of a long table that wait in a file.
+//! Rows of a long table in a file.
 
 use crate::table::Values;
 use std::fs::{File, OpenOptions, remove_file};
@@ -8,17 +8,17 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of a table, so many rows are in memory at most; each part in a file has this many.
+/// The most rows of a table in memory; each part in a file has this many.
 pub const PART: usize = 65_536;
 
-/// Parts of a table in a file that has no name: the system removes it with the process, however that ends.
-/// Numbers are in the machine's own order of bytes, as nobody else reads them.
+/// Parts of a table in an unnamed file, which the system removes with the process in any case.
+/// Numbers are in the machine's byte order, because no other machine reads them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spilled {
     file: Option<Arc<File>>,
-    /// Where each part begins.
+    /// The position of each part.
     parts: Vec<u64>,
-    /// Where the next one will.
+    /// The position of the next part.
     end: u64,
 }
 
@@ -28,8 +28,8 @@ impl Spilled {
         self.parts.len()
     }
 
-    /// Adds a part: columns of [`PART`] rows each. Where a copy of the table has the same file, this one gets
-    /// its own.
+    /// Appends a part: columns of [`PART`] rows each. If a copy of the table shares the file, this
+    /// one gets its own.
     pub fn add(&mut self, columns: &[Values]) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -50,7 +50,7 @@ impl Spilled {
         Ok(())
     }
 
-    /// Reads rows of a part, of as many of these columns as it has.
+    /// Reads rows of a part, in as many of these columns as it has.
     pub fn read(
         &self,
         part: usize,
@@ -76,7 +76,7 @@ impl Spilled {
     }
 }
 
-/// A copy of so much of a file.
+/// A copy of the first bytes of a file.
 fn copied(file: &File, end: u64) -> io::Result<File> {
     let copy = create()?;
     let mut bytes = vec![0; COPIED.min(end as usize)];
@@ -90,10 +90,10 @@ fn copied(file: &File, end: u64) -> io::Result<File> {
     Ok(copy)
 }
 
-/// So many bytes of a file are copied at once.
+/// The number of bytes copied at once.
 const COPIED: usize = 1 << 20;
 
-/// A file without a name, in the folder for temporary files.
+/// An unnamed file in the folder for temporary files.
 fn create() -> io::Result<File> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -105,15 +105,15 @@ fn create() -> io::Result<File> {
 }
 
 impl Values {
-    /// The bytes of a value.
+    /// The size of a value in bytes.
     fn width(&self) -> usize {
         if matches!(self, Self::Text(_)) { 4 } else { 8 }
     }
 
-    /// Replaces what is in `bytes`.
+    /// Writes the values to `bytes`, replacing its content.
     fn write_to(&self, bytes: &mut Vec<u8>) {
         fn write<T: Copy, const N: usize>(values: &[T], bytes: &mut [u8], to: fn(T) -> [u8; N]) {
-            // As arrays of a known length, which become one copy of memory.
+            // Arrays of a known length compile to one copy of memory.
             for (place, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
                 *place = to(*value);
             }

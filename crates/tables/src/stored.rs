@@ -1,9 +1,9 @@
-//! Tables from columns that were stored.
+//! Tables from stored columns.
 
 use crate::table::{Kind, Row, Table, Values};
 use crate::{Change, Tables};
 
-/// A column as it was stored.
+/// A stored column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoredColumn {
     /// Texts.
@@ -34,7 +34,7 @@ impl StoredColumn {
 
 type Columns = Vec<(String, StoredColumn)>;
 
-/// Tables that are filled with what was stored, part by part.
+/// Tables that are restored part by part.
 #[derive(Debug, Default)]
 pub struct Restored {
     tables: Tables,
@@ -42,10 +42,10 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Adds rows to the table of this name, which has them in these columns.
+    /// Adds rows to the table of this name from these columns.
     ///
     /// # Errors
-    /// There is no such table, or a column is missing or of another kind.
+    /// There is no such table, or a column is missing or of the wrong kind.
     pub fn add(&mut self, name: &str, columns: Columns) -> Result<(), String> {
         let mut part = Some(columns);
         self.tables.each_mut(&mut Rows { name, part: &mut part, known: &mut self.known })?;
@@ -99,7 +99,7 @@ fn add<R: Row>(table: &mut Table<R>, mut columns: Columns) -> Result<(), String>
         }
         all.push(Some(values(table, column)));
     }
-    // Those that only this run has.
+    // Columns that only this run has.
     for (known, column) in columns {
         let place = R::COLUMNS.len() + table.extra(&known, column.kind());
         if table.like(place).kind() != column.kind() {
@@ -137,7 +137,7 @@ mod tests {
     use std::convert::Infallible;
     use tcplab_units::Duration;
 
-    /// The columns of a part of a table as they are stored.
+    /// The columns of part of a table in stored form.
     fn columns<R: Row>(part: &Part<'_, R>) -> (String, Columns) {
         let columns = part.columns().map(|(name, values)| {
             let column = match &*values {
@@ -159,7 +159,7 @@ mod tests {
 
     fn tables() -> Tables {
         let mut tables = Tables::default();
-        // A text that is known and stands nowhere.
+        // A label that no row uses.
         tables.runs.label("nowhere");
         tables.add_run(&Run {
             id: "0123",

@@ -7,49 +7,50 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// What a column holds.
+/// The kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Text, mostly one of a few.
+    /// Text, usually one of a few.
     Text,
-    /// A whole number, or nothing.
+    /// An integer, or a missing value.
     Integer,
-    /// A number, or nothing.
+    /// A number, or a missing value.
     Number,
 }
 
-/// A column, as documented.
+/// A column with its documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, with the unit.
+    /// The name, with the unit.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind.
     pub kind: Kind,
-    /// Whether a row may have nothing in it.
+    /// Whether values may be missing.
     pub is_optional: bool,
-    /// What it means.
+    /// The description.
     pub doc: &'static str,
 }
 
-/// A text that a table knows by number, because it stands in many rows.
+/// A label: a text known to a table by number, because many rows contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label(pub(crate) u32);
 
 impl Label {
-    /// How it stands in a column.
+    /// The label's number in a column.
     pub fn number(self) -> u32 {
         self.0
     }
 }
 
-/// The values of a column. Tables have millions of rows: nothing is a value of its own, not a flag.
+/// The values of a column. Tables have millions of rows, so a missing value is a special value
+/// rather than a flag.
 #[derive(Clone, Debug)]
 pub enum Values {
-    /// Numbers of texts; `u32::MAX` is nothing.
+    /// Labels; `u32::MAX` is missing.
     Text(Vec<u32>),
-    /// Whole numbers; `i64::MIN` is nothing.
+    /// Integers; `i64::MIN` is missing.
     Integer(Vec<i64>),
-    /// Numbers; what is not a number is nothing.
+    /// Numbers; NaN is missing.
     Number(Vec<f64>),
 }
 
@@ -59,30 +60,30 @@ pub trait Row: Clone + 'static {
     const TABLE: &'static str;
     /// The columns, in order.
     const COLUMNS: &'static [Column];
-    /// The values of rows that follow each other, by column.
+    /// Consecutive values of each column.
     type Columns<'a>;
-    /// Puts one value into each column.
+    /// Appends one value to each column.
     fn push_to(self, columns: &mut [Values]);
-    /// These rows of the columns.
+    /// A range of rows of the columns.
     fn slices(columns: &[Values], rows: Range<usize>) -> Self::Columns<'_>;
 }
 
-/// A table: the columns of its rows, and further ones that only this run has.
+/// A table: the columns of its rows, and additional ones that only this run has.
 ///
-/// In memory are its last rows; when these are [`PART`], they move into a file. So a table is looked at
-/// [part by part](Table::parts).
+/// Memory holds the last rows. When there are [`PART`] of them, they move into a file. A table is
+/// therefore read [part by part](Table::parts).
 #[derive(Clone, Debug)]
 pub struct Table<R> {
-    /// Of the rows in memory: the declared ones, and then those that only this run has, as far as these
-    /// are filled.
+    /// The columns of the rows in memory: the declared ones, then those that only this run has, as
+    /// far as filled.
     columns: Vec<Values>,
-    /// The names of the latter.
+    /// The names of the columns that only this run has.
     extra: Vec<String>,
     pub(crate) labels: Vec<String>,
     known: BTreeMap<String, Label>,
-    /// Those in memory.
+    /// The number of rows in memory.
     rows: usize,
-    /// So many are in memory at most.
+    /// The limit of rows in memory.
     most: usize,
     spilled: Spilled,
     row: PhantomData<fn(R)>,
@@ -105,7 +106,7 @@ impl<R: Row> Default for Table<R> {
 }
 
 impl<R: Row> Table<R> {
-    /// Gives a text that has a label another one.
+    /// Changes the text of a label.
     pub(crate) fn rename(&mut self, text: &str, new: &str) {
         if let Some(label) = self.known.remove(text) {
             new.clone_into(&mut self.labels[label.0 as usize]);
@@ -113,7 +114,7 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// Keeps all rows in memory, however many there are.
+    /// Keeps all rows in memory, without a limit.
     pub(crate) fn keep_in_memory(&mut self) {
         self.most = usize::MAX;
     }
@@ -129,7 +130,7 @@ impl<R: Row> Table<R> {
         label
     }
 
-    /// Makes room for this many rows more, as far as they will be in memory.
+    /// Reserves space for additional rows, as far as they will be in memory.
     pub fn reserve(&mut self, rows: usize) {
         for column in &mut self.columns[..R::COLUMNS.len()] {
             column.reserve(rows.min(PART));
@@ -145,7 +146,8 @@ impl<R: Row> Table<R> {
         self.rows += 1;
     }
 
-    /// The number of a column that only this run has; it is made if there is none of that name.
+    /// The index of a column that only this run has, which is created if there is none of that
+    /// name.
     pub fn extra(&mut self, name: &str, kind: Kind) -> usize {
         if let Some(index) = self.extra.iter().position(|known| known == name) {
             return index;
@@ -155,7 +157,7 @@ impl<R: Row> Table<R> {
         self.extra.len() - 1
     }
 
-    /// Sets a number in such a column, in the row added last.
+    /// Sets a number in such a column, in the last row.
     pub fn set_number(&mut self, extra: usize, value: f64) {
         if let Values::Number(values) = &mut self.columns[R::COLUMNS.len() + extra] {
             values.resize(self.rows - 1, f64::NAN);
@@ -163,7 +165,7 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// Sets a text in such a column, in the row added last.
+    /// Sets a text in such a column, in the last row.
     pub fn set_text(&mut self, extra: usize, text: &str) {
         let label = self.label(text);
         if let Values::Text(values) = &mut self.columns[R::COLUMNS.len() + extra] {
@@ -172,22 +174,22 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.spilled.parts() * PART + self.rows
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many rows are in memory: not more than [`PART`], unless no file can be written.
+    /// The number of rows in memory: at most [`PART`], unless no file can be written.
     pub fn in_memory(&self) -> usize {
         self.rows
     }
 
-    /// Moves the rows in memory into a file. Where that cannot be done, they stay.
+    /// Moves the rows in memory into a file. If that fails, they stay.
     #[cold]
     fn spill(&mut self) {
         self.columns.iter_mut().for_each(|column| column.lengthen(PART));
@@ -197,12 +199,12 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// The table in parts that fit into memory, in order; mostly there is one.
+    /// The parts of the table, each of which fits in memory, in order; usually there is one.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_, R>> {
         (0..self.number_of_parts()).map(|number| self.part(number))
     }
 
-    /// How many parts there are, at least one.
+    /// The number of parts, at least one.
     pub fn number_of_parts(&self) -> usize {
         let number = self.spilled.parts();
         number + usize::from(self.rows > 0 || number == 0)
@@ -211,7 +213,7 @@ impl<R: Row> Table<R> {
     /// One of the parts.
     ///
     /// # Panics
-    /// What was written to a file cannot be read back.
+    /// Rows in a file cannot be read back.
     pub fn part(&self, number: usize) -> Part<'_, R> {
         let first = number * PART;
         if number < self.spilled.parts() {
@@ -220,12 +222,12 @@ impl<R: Row> Table<R> {
         Part { table: self, first, rows: self.rows, columns: Cow::Borrowed(&self.columns) }
     }
 
-    /// The part that has this row, or would have it as the next one.
+    /// The part with this row, or to which this row would be appended.
     pub fn part_with(&self, row: usize) -> Part<'_, R> {
         self.part((row / PART).min(self.spilled.parts()))
     }
 
-    /// At most so many rows from this one on: those in the same part.
+    /// At most this many rows from `first` on, within one part.
     pub(crate) fn block(&self, first: usize, rows: usize) -> Part<'_, R> {
         let number = (first / PART).min(self.spilled.parts());
         let start = first - number * PART;
@@ -240,14 +242,14 @@ impl<R: Row> Table<R> {
         Part { table: self, first, rows: rows.len(), columns: Cow::Owned(columns) }
     }
 
-    /// A table without rows that knows the same texts.
+    /// A table without rows that has the same labels.
     pub(crate) fn with_labels(&self) -> Self {
         let (labels, known) = (self.labels.clone(), self.known.clone());
         Self { labels, known, ..Self::default() }
     }
 
-    /// Adds rows of a part of a table that knows the same texts. Columns that only this run has are made
-    /// when a row needs them.
+    /// Appends rows of a part of a table with the same labels. Columns that only this run has are
+    /// created when a row needs them.
     pub(crate) fn append(&mut self, part: &Part<'_, R>, rows: Range<usize>) {
         let own = R::COLUMNS.len();
         let mut needed: Vec<(usize, usize)> = Vec::new();
@@ -267,13 +269,13 @@ impl<R: Row> Table<R> {
         self.append_columns(&columns, rows);
     }
 
-    /// Adds rows of columns: of each of the own ones, as far as it is filled.
+    /// Appends rows of columns, each as far as it is filled.
     pub(crate) fn append_columns(&mut self, columns: &[Option<&Values>], mut rows: Range<usize>) {
         while !rows.is_empty() {
             if self.rows == self.most {
                 self.spill();
             }
-            // Rows that did not find room in a file stay in memory, whatever comes.
+            // If rows could not be written to a file, all later rows stay in memory too.
             let room = if self.rows < self.most { self.most - self.rows } else { usize::MAX };
             let now = rows.start..rows.end.min(rows.start.saturating_add(room));
             for (own, values) in self.columns.iter_mut().zip(columns) {
@@ -286,13 +288,14 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// The columns that only this run has: their names, and what they hold.
+    /// The columns that only this run has: their names and kinds.
     pub fn further(&self) -> impl Iterator<Item = (&str, Kind)> {
         let kinds = self.columns[R::COLUMNS.len()..].iter().map(Values::kind);
         self.extra.iter().map(String::as_str).zip(kinds)
     }
 
-    /// Adds the rows of another table. Both know a column that only some runs have by the same kind.
+    /// Appends the rows of another table. A column that only some runs have must be of the same
+    /// kind in both.
     pub(crate) fn gather(&mut self, other: &Self) {
         let labels: Vec<u32> = other.labels.iter().map(|text| self.label(text).0).collect();
         let further = other.further().map(|(name, kind)| R::COLUMNS.len() + self.extra(name, kind));
@@ -314,31 +317,31 @@ impl<R: Row> Table<R> {
         declared.chain(self.extra.iter().map(String::as_str))
     }
 
-    /// A column without values, of the same kind as the one at this place.
+    /// An empty column of the same kind as the one at this index.
     pub(crate) fn like(&self, place: usize) -> Values {
         Values::empty(self.columns[place].kind())
     }
 
-    /// The numbers of a declared column, if it has that kind.
+    /// The numbers of a declared column, if it is of that kind.
     pub fn numbers(&self, name: &str) -> Option<Vec<Option<f64>>> {
         has::<R>(name, Kind::Number)?;
         Some(self.parts().flat_map(|part| to_vec(part.numbers(name), number)).collect())
     }
 
-    /// The whole numbers of a declared column, if it has that kind.
+    /// The integers of a declared column, if it is of that kind.
     pub fn integers(&self, name: &str) -> Option<Vec<Option<i64>>> {
         has::<R>(name, Kind::Integer)?;
         Some(self.parts().flat_map(|part| to_vec(part.integers(name), integer)).collect())
     }
 
-    /// The texts of a declared column, if it has that kind.
+    /// The texts of a declared column, if it is of that kind.
     pub fn texts(&self, name: &str) -> Option<Vec<Option<&str>>> {
         has::<R>(name, Kind::Text)?;
         let text = |label: &u32| self.text(*label);
         Some(self.parts().flat_map(|part| to_vec(part.labels(name), text)).collect())
     }
 
-    /// The text that a value of a column of texts stands for.
+    /// The text of a label in a text column.
     pub fn text(&self, label: u32) -> Option<&str> {
         self.labels.get(label as usize).map(String::as_str)
     }
@@ -353,12 +356,12 @@ fn to_vec<T, U>(values: &[T], each: impl Fn(&T) -> U) -> Vec<U> {
     values.iter().map(each).collect()
 }
 
-/// A whole number of a column, if it is one.
+/// The integer of a column's value, unless missing.
 pub fn integer(value: &i64) -> Option<i64> {
     (*value != i64::MIN).then_some(*value)
 }
 
-/// A number of a column, if it is one.
+/// The number of a column's value, unless missing.
 pub fn number(value: &f64) -> Option<f64> {
     (!value.is_nan()).then_some(*value)
 }
@@ -404,7 +407,7 @@ impl Values {
         }
     }
 
-    /// How many there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::Text(values) => values.len(),
@@ -413,19 +416,19 @@ impl Values {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Rows of it, as far as it is filled.
+    /// A range of rows, as far as filled.
     fn slice(&self, rows: &Range<usize>) -> Self {
         let mut slice = Self::empty(self.kind());
         slice.extend(0, self, rows);
         slice
     }
 
-    /// Adds rows of others, as far as these are filled, after so many rows.
+    /// Appends rows of another column, as far as filled, after this many rows.
     fn extend(&mut self, after: usize, others: &Self, rows: &Range<usize>) {
         let rows = rows.start..rows.end.min(others.len());
         if rows.is_empty() {
@@ -440,14 +443,14 @@ impl Values {
         }
     }
 
-    /// The same values where texts have other numbers.
+    /// The same values with other labels.
     fn relabelled(&self, labels: &[u32]) -> Cow<'_, Self> {
         let Self::Text(values) = self else { return Cow::Borrowed(self) };
         let new = |label: &u32| labels.get(*label as usize).copied().unwrap_or(u32::MAX);
         Cow::Owned(Self::Text(values.iter().map(new).collect()))
     }
 
-    /// The first row that has something.
+    /// The first row with a value.
     fn first_set(&self) -> Option<usize> {
         match self {
             Self::Text(values) => values.iter().position(|label| *label != u32::MAX),
@@ -457,17 +460,17 @@ impl Values {
     }
 }
 
-/// A value that goes into a column of one kind.
+/// A value of a column.
 pub trait Cell {
-    /// What the column holds.
+    /// The kind of the column.
     const KIND: Kind;
-    /// Whether there may be nothing.
+    /// Whether the value may be missing.
     const IS_OPTIONAL: bool;
-    /// How a value stands in the column.
+    /// The representation in the column.
     type Value: Copy;
-    /// Adds it to a column.
+    /// Appends the value to a column.
     fn push_to(self, values: &mut Values);
-    /// Rows of a column.
+    /// A range of rows of a column.
     fn slice(values: &Values, rows: Range<usize>) -> &[Self::Value];
 }
 
@@ -498,7 +501,7 @@ cell!(Option<u64>, Integer(i64), true, value => value.map_or(i64::MIN, u64::cast
 cell!(f64, Number(f64), false, value => value);
 cell!(Option<f64>, Number(f64), true, value => value.unwrap_or(f64::NAN));
 
-/// Declares a table by its row: each column with its type and what it means.
+/// Declares a table by its row: each column with its type and description.
 #[macro_export]
 macro_rules! rows {
     ($(
@@ -607,7 +610,7 @@ mod tests {
         assert_eq!(extra(&table, "cubic_k"), [None, Some(4.5), None, None]);
     }
 
-    /// The values of a column of numbers that only this run has.
+    /// The values of a number column that only this run has.
     fn extra(table: &Table<SampleRow>, name: &str) -> Vec<Option<f64>> {
         let parts = table.parts().map(|part| {
             let (_, values) = part.columns().find(|column| column.0 == name).unwrap();
@@ -623,7 +626,7 @@ mod tests {
         hash.finalize().to_vec()
     }
 
-    /// Two parts and three rows, in each of which a further column appears; in the last one it is empty.
+    /// Two parts and three rows, with an additional column in each; in the last one it is empty.
     fn long() -> Table<SampleRow> {
         let mut table = Table::default();
         for number in 0..2 * PART as u64 + 3 {
@@ -654,7 +657,7 @@ mod tests {
         assert_eq!(parts, [(0, PART), (PART, PART), (2 * PART, 3)]);
         assert_eq!(short.part_with(PART).first(), PART);
         assert_eq!(short.part_with(2 * PART + 3).first(), 2 * PART);
-        // All of it in memory, as where no file can be written: then it is one part.
+        // Everything in memory, as if no file could be written, is a single part.
         let mut whole = short.with_labels();
         whole.columns.resize_with(whole.columns.len() + 2, || Values::empty(Kind::Number));
         whole.extra.clone_from(&short.extra);
@@ -676,7 +679,7 @@ mod tests {
             let row = row(&mut table, "d", number);
             table.push(row);
         }
-        // Another part has gone to the file that the table has for itself.
+        // Another part was written to the table's own file.
         assert_eq!((table.len(), table.in_memory()), (3 * PART + 3, 3));
         assert_eq!((copy.len(), copy.in_memory()), (2 * PART + 3, 3));
         assert_eq!(digest(&copy), digest(&long()));
@@ -685,7 +688,7 @@ mod tests {
 
     #[test]
     fn a_long_table_has_another_order_and_equal_rows_keep_theirs() {
-        // Rows of three parts, without those of every seventh number, by the rest of a division.
+        // Rows of three parts, without every seventh number, sorted by a remainder.
         let key = |number: i64| (number % 7 != 0).then_some(number % 5);
         let by_rest = |part: &Part<'_, SampleRow>| {
             part.integers("cwnd_segments").iter().map(|number| key(*number)).collect()
@@ -699,11 +702,11 @@ mod tests {
         assert!(found.iter().copied().eq(numbers.iter().copied().map(Some)));
         let flows = numbers.iter().map(|number| Some(["a", "b", "c"][(number >> 16) as usize]));
         assert_eq!(ordered.texts("flow").unwrap(), flows.collect::<Vec<_>>());
-        // Row 7 has gone, and its column with it.
+        // Row 7 was removed, and its column with it.
         assert_eq!(ordered.extra, ["late"]);
         let set = extra(&ordered, "late").iter().position(Option::is_some).unwrap();
         assert_eq!(numbers[set], PART as i64 + 9);
-        // What is in order stays as it is.
+        // Sorted rows stay in order.
         let same = table.in_order(|_| {}, |part| vec![Some(part.first()); part.len()]);
         assert_eq!(digest(&same), digest(&table));
     }
@@ -715,7 +718,7 @@ mod tests {
             let row = row(&mut table, flow, 1);
             table.push(row);
         }
-        // The run is the first text.
+        // The run is the first label.
         let by = BTreeMap::from([(Label(2), Some(Label(1))), (Label(3), None)]);
         let same = |part: &Part<'_, SampleRow>| vec![Some(()); part.len()];
         let table = table.in_order(|part| part.relabel("flow", &by), same);

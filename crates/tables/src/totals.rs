@@ -1,20 +1,20 @@
-//! What a run counted from its beginning to its end, to check its tables against.
+//! Counters of a whole run, against which its tables are checked.
 
-/// The counts of all lanes, and of all connections.
+/// The counters of all lanes and of all flows.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// By lane, in the order of the plan.
     pub lanes: Vec<LaneTotals>,
-    /// By row of the table of flows; nothing where a backend does not count these.
+    /// In the order of the table of flows; `None` if a backend does not count.
     pub flows: Vec<Option<FlowTotals>>,
 }
 
-/// The packets of one lane, each of which is in one of these places.
+/// The packets of one lane, by whereabouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneTotals {
     /// Offered to the queue.
     pub entered: u64,
-    /// At the other end.
+    /// Arrived at the other end.
     pub arrived: u64,
     /// Dropped by the queue.
     pub dropped: u64,
@@ -22,15 +22,15 @@ pub struct LaneTotals {
     pub lost: u64,
     /// In the queue.
     pub queued: u64,
-    /// On the wire.
+    /// In transit on the wire.
     pub in_transit: u64,
 }
 
-/// The data that one connection sends.
+/// The data sent by one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowTotals {
     /// Bytes that the application wrote.
     pub written_bytes: u64,
-    /// Bytes that were sent, each counted once.
+    /// Bytes that were sent, without retransmissions.
     pub sent_bytes: u64,
 }

@@ -1,40 +1,40 @@
-//! What the transfers of one flow amount to.
+//! The sums over the transfers of one flow.
 
 use crate::facts::{Counters, Outcome, RoundTrips, TransferFacts};
 use crate::measure::Window;
 use crate::quantiles::Quantiles;
 use tcplab_units::Time;
 
-/// The transfers of one flow so far. Memory does not grow with their number.
+/// The transfers of one flow so far, in constant memory.
 #[derive(Clone, Debug, Default)]
 pub struct Transfers {
-    /// How many have begun.
+    /// The number of transfers that have begun.
     pub begun: u64,
-    /// How many of these completed.
+    /// The number of these that completed.
     pub completed: u64,
-    /// Bytes that reached the application, of all.
+    /// Bytes that reached the application.
     pub bytes: u64,
-    /// When the last of those that completed did so.
+    /// When the last completed transfer completed.
     pub last_end: Option<Time>,
-    /// The sums of what the senders counted, as far as it can be told for one transfer.
+    /// The sums of the senders' counters, as far as known for single transfers.
     pub counters: Counters,
-    /// The RTTs of all, as far as they can be told for one transfer.
+    /// The RTTs of all transfers, as far as known for single transfers.
     pub rtt: Option<RoundTrips>,
-    /// The part of the run that results are of, if it is not all.
+    /// The measuring window, unless it is the whole run.
     window: Option<Window>,
-    /// How many of those that began in it, and how many of these completed.
+    /// The numbers of transfers that began in the window, and that completed of these.
     pub(crate) measured: (u64, u64),
-    /// The times of these, in picoseconds.
+    /// Completion times, in picoseconds.
     pub(crate) completion: Quantiles,
 }
 
 impl Transfers {
-    /// Of a run whose results are of this part of it.
+    /// For a run with this measuring window.
     pub fn within(window: Window) -> Self {
         Self { window: Some(window), ..Self::default() }
     }
 
-    /// Counts one that is over, or cut short by the end of the experiment.
+    /// Adds a transfer that is over, or cut short by the end of the experiment.
     pub(crate) fn add(&mut self, facts: &TransferFacts<'_>) {
         let is_measured = self.window.is_none_or(|window| window.holds(facts.start));
         self.begun += 1;

@@ -1,4 +1,4 @@
-//! Decimal numbers with a unit, read and written exactly.
+//! Decimal numbers with a unit, parsed and printed exactly.
 
 use std::fmt;
 use thiserror::Error;
@@ -7,56 +7,56 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnitError {
-    /// No number stands at the beginning.
+    /// The text does not begin with a number.
     #[error("`{text}` does not begin with a number; write it like `{example}`")]
     NoNumber {
-        /// What was read.
+        /// The text.
         text: String,
-        /// A correct one.
+        /// A valid quantity.
         example: &'static str,
     },
     /// The number is below zero.
     #[error("`{text}` is negative; write it like `{example}`")]
     Negative {
-        /// What was read.
+        /// The text.
         text: String,
-        /// A correct one.
+        /// A valid quantity.
         example: &'static str,
     },
     /// No unit follows the number.
     #[error("`{text}` has no unit; the units are {}", .units.join(", "))]
     NoUnit {
-        /// What was read.
+        /// The text.
         text: String,
-        /// The units there are.
+        /// The valid units.
         units: Vec<&'static str>,
     },
     /// The unit is not one of this quantity's.
     #[error("`{unit}` is not a unit of {quantity}; the units are {}", .units.join(", "))]
     UnknownUnit {
-        /// The unit that was read.
+        /// The unit as written.
         unit: String,
-        /// What is measured: "time", "rate", "size".
+        /// The quantity: "time", "rate", "size".
         quantity: &'static str,
-        /// The units there are.
+        /// The valid units.
         units: Vec<&'static str>,
     },
-    /// The value is no whole number of the smallest steps.
+    /// The value is not a whole number of the smallest steps.
     #[error("`{text}` is finer than {step}{}", nearby(.nearest.as_ref()))]
     TooFine {
-        /// What was read.
+        /// The text.
         text: String,
         /// The smallest step.
         step: &'static str,
-        /// The nearest value that can be written, if there is one.
+        /// The nearest valid value, if there is one.
         nearest: Option<String>,
     },
-    /// The value is larger than the largest.
+    /// The value exceeds the maximum.
     #[error("`{text}` is more than {limit}, the most there is")]
     TooLarge {
-        /// What was read.
+        /// The text.
         text: String,
-        /// The largest value.
+        /// The maximum.
         limit: &'static str,
     },
 }
@@ -65,19 +65,19 @@ fn nearby(nearest: Option<&String>) -> String {
     nearest.map_or_else(String::new, |nearest| format!("; write `{nearest}`"))
 }
 
-/// How many decimals are counted.
+/// The number of significant decimals.
 const DIGITS: usize = 18;
 
-/// Exponents beyond this are those of no quantity: the most decimals of zeros that are written out.
+/// The limit of exponents, beyond those of any quantity: the most zeros that are written out.
 const MOST_EXPONENT: i64 = 1_000;
 
-/// Takes a quantity apart: the number, `"1.5e9"`, and the unit behind it. Both may be empty.
+/// Splits a quantity into its number, `"1.5e9"`, and its unit. Both may be empty.
 pub fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let is_decimal = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_');
     let mut end = text.find(|c| !is_decimal(c)).unwrap_or(text.len());
-    // An `e` belongs to the number if digits follow: no unit begins so.
+    // An `e` followed by digits belongs to the number: no unit begins like that.
     if let Some(power) = text[end..].strip_prefix(['e', 'E']) {
         let sign = usize::from(power.starts_with(['+', '-']));
         let length = digits(&power[sign..]);
@@ -88,7 +88,7 @@ pub fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// The digits of a number before and behind its point, with the exponent worked in.
+/// The digits of a number before and behind its decimal point, with the exponent applied.
 fn plain(number: &str) -> Option<(String, String)> {
     let number = number.replace('_', "");
     let (decimal, power) = number.split_once(['e', 'E']).unwrap_or((&number, "0"));
@@ -96,7 +96,7 @@ fn plain(number: &str) -> Option<(String, String)> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return None;
     }
-    // Only a number with very many digits does not fit, and only its sign matters then.
+    // Only a number with very many digits does not fit, and then only its sign matters.
     let most = if power.starts_with('-') { -MOST_EXPONENT } else { MOST_EXPONENT };
     let power = power.parse().unwrap_or(most).clamp(-MOST_EXPONENT, MOST_EXPONENT);
     let zeros = "0".repeat(power.unsigned_abs() as usize);
@@ -109,24 +109,25 @@ fn plain(number: &str) -> Option<(String, String)> {
     Some((whole.into(), fraction.into()))
 }
 
-/// One way of writing a quantity: the name of the unit and how many steps it is.
+/// A unit: its name and how many steps it is.
 pub(crate) type Unit = (&'static str, u64);
 
-/// How one quantity is written.
+/// The notation of a quantity.
 pub(crate) struct Notation {
     pub quantity: &'static str,
     pub example: &'static str,
     pub limit: &'static str,
     /// The smallest step, in words.
     pub step: &'static str,
-    /// From the smallest, which is one step, upwards; the first that fits from above is printed.
+    /// Ascending from the smallest, which is one step; the largest unit that fits is used for
+    /// printing.
     pub units: &'static [Unit],
-    /// Other spellings that are read but never printed.
+    /// Other spellings, which are parsed but never printed.
     pub also: &'static [Unit],
 }
 
 impl Notation {
-    /// Reads `text` as a number of steps.
+    /// Parses `text` as a number of steps.
     pub fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let trimmed = text.trim();
         if trimmed.starts_with('-') {
@@ -141,7 +142,7 @@ impl Notation {
         if whole.len() > 20 {
             return Err(too_large());
         }
-        // What is beyond the digits that are counted is finer than any step.
+        // Digits beyond the limit are finer than any step.
         let is_cut = fraction.len() > DIGITS;
         let fraction = &fraction[..fraction.len().min(DIGITS)];
         let scale = 10u128.pow(fraction.len() as u32);
@@ -172,7 +173,7 @@ impl Notation {
         Ok(nearest)
     }
 
-    /// Writes `steps` in the largest unit that keeps a digit before the point.
+    /// Prints `steps` in the largest unit that keeps a digit before the point.
     pub fn format(&self, steps: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fits = self.units.iter().rev().find(|(_, size)| steps >= *size);
         let (name, size) = *fits.unwrap_or(&self.units[self.zero()]);
@@ -185,14 +186,14 @@ impl Notation {
         write!(f, "{whole}.{} {name}", fraction.trim_end_matches('0'))
     }
 
-    /// The unit in which zero is printed: the one people think in.
+    /// The unit in which zero is printed: the most familiar one.
     fn zero(&self) -> usize {
         let unit = self.example.split(' ').next_back();
         self.units.iter().position(|(name, _)| Some(*name) == unit).unwrap_or(0)
     }
 }
 
-/// So many steps, as they are written.
+/// A number of steps with its notation.
 struct Written<'a>(&'a Notation, u64);
 
 impl fmt::Display for Written<'_> {
@@ -201,7 +202,8 @@ impl fmt::Display for Written<'_> {
     }
 }
 
-/// Gives a quantity its text form: `FromStr`, `Display`, `Serialize` and `Deserialize` by one notation.
+/// Gives a quantity its text form: `FromStr`, `Display`, `Serialize` and `Deserialize` by one
+/// notation.
 macro_rules! written_as {
     ($type:ident, $notation:expr) => {
         impl std::str::FromStr for $type {

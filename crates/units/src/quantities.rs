@@ -3,7 +3,7 @@
 use crate::decimal::{Notation, written_as};
 use crate::time::Duration;
 
-/// How fast a link or a sender puts bits on the wire, in whole bits per second.
+/// A transmission or sending rate, in whole bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
@@ -57,14 +57,14 @@ impl Rate {
         self.0
     }
 
-    /// How long `bytes` take at this rate, to the nearest picosecond.
+    /// The time that `bytes` take at this rate, to the nearest picosecond.
     ///
-    /// A rate of zero never gets there.
+    /// At a rate of zero the time is infinite.
     pub const fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        // Packets of any real size fit in 64 bits, where division is several times cheaper.
+        // Packets of any real size fit 64 bits, where division is several times cheaper.
         if bytes <= u64::MAX / PICOBITS_PER_BYTE / 2 {
             return Duration::from_picos((bytes * PICOBITS_PER_BYTE + self.0 / 2) / self.0);
         }
@@ -73,8 +73,8 @@ impl Rate {
         Duration::from_picos(if picos > u64::MAX as u128 { u64::MAX } else { picos as u64 })
     }
 
-    /// Bytes that pass in `time`: the bandwidth-delay product when that is a round trip. Stops
-    /// at the largest size there is.
+    /// The bytes transmitted in `time`: the bandwidth-delay product if that is a round trip.
+    /// Saturates at the largest size.
     pub const fn bytes_in(self, time: Duration) -> Bytes {
         let bits = self.0 as u128 * time.as_picos() as u128 / 1_000_000_000_000;
         let bytes = bits / 8;
@@ -123,7 +123,7 @@ mod tests {
             "10M".parse::<Bytes>().unwrap_err().to_string(),
             "`M` is not a unit of size; the units are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
         );
-        // Millibit, or Mbit in lower case? And Mbps is 8 Mbit/s to `tc`.
+        // Either millibit or lower-case Mbit; and Mbps means 8 Mbit/s to `tc`.
         assert!("10m".parse::<Rate>().is_err() && "10 Mbps".parse::<Rate>().is_err());
     }
 

@@ -1,6 +1,6 @@
 //! Simulated time, in whole picoseconds.
 //!
-//! A byte at 100 Gbit/s takes 80 ps, so no rate in use needs rounding that adds up; 2^64 ps are 213
+//! A byte at 100 Gbit/s takes 80 ps, so no common rate needs rounding that adds up. 2^64 ps are 213
 //! days, longer than any experiment.
 
 use crate::decimal::{Notation, written_as};
@@ -34,7 +34,7 @@ written_as!(Duration, NOTATION);
 impl Time {
     /// The start of the experiment.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// Later than any event.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// The time this many picoseconds after the start.
@@ -52,41 +52,41 @@ impl Time {
         Duration(self.0).as_secs_f64()
     }
 
-    /// The same in whole nanoseconds, rounded up.
+    /// This time in whole nanoseconds, rounded up.
     #[must_use]
     #[inline]
     pub const fn in_nanos(self) -> Self {
-        // `NEVER` is no multiple of a nanosecond, and stays what it is.
+        // `NEVER` is not a multiple of a nanosecond, and stays unchanged.
         match self.0.checked_add(999) {
             Some(picos) => Self(picos / 1_000 * 1_000),
             None => self,
         }
     }
 
-    /// The same in whole nanoseconds, rounded down.
+    /// This time in whole nanoseconds, rounded down.
     #[must_use]
     #[inline]
     pub const fn floor_nanos(self) -> Self {
         Self(self.0 / 1_000 * 1_000)
     }
 
-    /// The same in whole microseconds, rounded down.
+    /// This time in whole microseconds, rounded down.
     #[must_use]
     #[inline]
     pub const fn floor_micros(self) -> Self {
         Self(self.0 / 1_000_000 * 1_000_000)
     }
 
-    /// Time since `earlier`, or nothing if that lies ahead.
+    /// The time since `earlier`, or zero if that lies ahead.
     pub fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero time.
     pub const ZERO: Self = Self(0);
-    /// The longest there is.
+    /// The longest duration.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A duration of this many picoseconds.
@@ -114,7 +114,7 @@ impl Duration {
         Self(secs * 1_000_000_000_000)
     }
 
-    /// The duration nearest to this many seconds; below zero counts as none.
+    /// The duration nearest to this many seconds; negative numbers count as zero.
     pub fn from_secs_f64(secs: f64) -> Self {
         Self((secs * 1e12) as u64)
     }
@@ -149,18 +149,18 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
-    /// Whether this is no time at all.
+    /// Whether the duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The difference, or nothing if `other` is longer.
+    /// The difference, or zero if `other` is longer.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// This many times the duration, or the longest there is.
+    /// This many times the duration, saturating.
     #[must_use]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))

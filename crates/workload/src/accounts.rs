@@ -1,10 +1,10 @@
-//! A plan as tables know it: the run, which flows there are, and what each of them is to do.
+//! A plan in the form of tables: the run, its flows, and their work.
 
 use crate::web;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 use tcplab_tables::{FlowIdentity, Run, Transport, Window, Work};
 
-/// Which flow it is.
+/// The identity of a flow.
 pub fn identity<'a>(plan: &'a Plan, flow: &'a FlowPlan) -> FlowIdentity<'a> {
     let bottleneck = &plan.lanes[flow.bottleneck];
     FlowIdentity {
@@ -18,7 +18,7 @@ pub fn identity<'a>(plan: &'a Plan, flow: &'a FlowPlan) -> FlowIdentity<'a> {
     }
 }
 
-/// What its application does, and how much of it.
+/// The kind and amount of a flow's work.
 #[expect(
     clippy::match_wildcard_for_single_variants,
     reason = "a kind that is added without an end needs no line"
@@ -29,14 +29,14 @@ pub fn work(flow: &FlowPlan) -> Work {
         TrafficPlan::Web(web) => Work::Transfers(Some(web::sessions(web).count() as u64)),
         TrafficPlan::Requests(requests) => Work::Transfers(requests.requests),
         TrafficPlan::Arrivals(arrivals) => Work::Transfers(arrivals.transfers),
-        // The connections of programs, of which there may always be another one.
+        // Connections of programs, of which there may always be another one.
         TrafficPlan::Command(_) => Work::Transfers(None),
         TrafficPlan::Udp(udp) => Work::Datagrams(udp.packets),
         _ => Work::Bytes(None),
     }
 }
 
-/// The run itself, as tables know it.
+/// The run, as in tables.
 pub fn run(plan: &Plan, packet_hops: u64) -> Run<'_> {
     Run {
         id: &plan.id,
@@ -52,7 +52,7 @@ pub fn run(plan: &Plan, packet_hops: u64) -> Run<'_> {
     }
 }
 
-/// The part of the run that results are of.
+/// The measuring window.
 pub fn window(plan: &Plan) -> Window {
     let measured = plan.measured();
     Window::new(measured.from, measured.to, measured.every, plan.duration)

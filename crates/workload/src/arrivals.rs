@@ -1,4 +1,4 @@
-//! Transfers that begin one after another: at random, at fixed times, or whenever a user is ready.
+//! Transfers that arrive over time: at random, at fixed times, or when a user is ready.
 
 use crate::sizes::Sampler;
 use crate::start;
@@ -11,27 +11,27 @@ use tcplab_units::Duration;
 /// One transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// When it begins, after the flow's start.
+    /// The start, after the flow's start.
     pub after: Duration,
     /// Its size in bytes.
     pub size: u64,
 }
 
-/// The transfers of a flow in their order, drawn as they are asked for, where their times do not depend on
-/// the network. They end with the number that the experiment gives, if it gives one.
+/// The transfers of a flow in order, drawn on demand, if their times do not depend on the network.
+/// They end with the experiment's number, if there is one.
 #[derive(Clone, Debug)]
 pub struct Transfers<'a> {
     gaps: Gaps,
     left: Option<u64>,
     sampler: Sampler<'a>,
-    /// The time of the next one if gaps are fixed, else of the last.
+    /// The time of the next transfer if gaps are fixed, else of the last one.
     time: Duration,
     sizes: Random,
 }
 
 #[derive(Clone, Debug)]
 enum Gaps {
-    /// Times and sizes have generators of their own: other sizes come at the same times.
+    /// Times and sizes have separate generators: other sizes do not change the times.
     Exponential {
         mean_s: f64,
         random: Random,
@@ -40,8 +40,8 @@ enum Gaps {
 }
 
 impl<'a> Transfers<'a> {
-    /// The transfers of the flow called `name` in a run with this seed; nothing for a closed loop, whose
-    /// users each have a [`User`].
+    /// The transfers of the flow called `name` in a run with this seed; `None` for a closed loop,
+    /// whose users each have a [`User`].
     pub fn new(arrivals: &'a ArrivalsPlan, seed: u64, name: &str) -> Option<Self> {
         let gaps = match arrivals.begin {
             Begin::Poisson { per_second } => Gaps::Exponential {
@@ -86,9 +86,9 @@ impl Iterator for Transfers<'_> {
     }
 }
 
-/// The sizes of the transfers of one user of a closed loop, drawn as they are asked for. Each user has a
-/// generator of its own: how fast others are changes nothing. They do not end; how many there are in all
-/// is for the backend to count ([`ArrivalsPlan::transfers`]).
+/// The sizes of one user's transfers in a closed loop, drawn on demand. Each user has a generator
+/// of its own, so the speed of other users has no effect. The sizes are unlimited; the backend
+/// counts the transfers ([`ArrivalsPlan::transfers`]).
 #[derive(Clone, Debug)]
 pub struct User<'a> {
     sampler: Sampler<'a>,
@@ -103,8 +103,8 @@ impl<'a> User<'a> {
     }
 }
 
-/// How many transfers a user of a closed loop that thinks for so long could have time for: none is over before
-/// its first packet has arrived.
+/// The most transfers for which a user of a closed loop with this think time could have time: none
+/// is over before its first packet has arrived.
 pub fn possible(plan: &Plan, flow: &FlowPlan, think: Duration) -> u64 {
     let room = plan.duration.saturating_sub(start(flow, plan.seed));
     let has_handshake = flow.tcp().is_none_or(|tcp| !tcp.stack.fast_open);
@@ -146,7 +146,8 @@ mod tests {
         let times = times(&arrivals(50.0, None), 1);
         let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let count = gaps.len() as f64;
-        // The mean is 1/50 s, and so is the standard deviation; five of that of the mean.
+        // Mean and standard deviation are 1/50 s; the bound is five standard deviations of the
+        // mean.
         let mean = gaps.iter().sum::<f64>() / count;
         assert!((mean * 50.0 - 1.0).abs() < 5.0 / count.sqrt(), "{mean}");
         // More than twice the mean: exp(-2); binomial.

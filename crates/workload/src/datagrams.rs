@@ -1,4 +1,4 @@
-//! When datagrams leave.
+//! The schedules of datagrams.
 
 use tcplab_model::schema::{Gaps, UdpPlan};
 use tcplab_pace::{Pace, Times};
@@ -15,7 +15,7 @@ pub fn pace(udp: &UdpPlan, seed: u64, name: &str) -> Pace {
     }
 }
 
-/// The times of that schedule.
+/// The times of the schedule.
 pub fn times<'a>(udp: &'a UdpPlan, seed: u64, name: &str) -> Times<'a> {
     pace(udp, seed, name).times_in(udp.periods.as_deref())
 }

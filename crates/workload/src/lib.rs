@@ -1,16 +1,16 @@
-//! What the applications of an experiment ask of the transport, and how its links change, drawn from
-//! the run's seed: the same on every backend.
+//! The traffic of applications and the changes of links, drawn from the run's seed: the same on
+//! every backend.
 //!
-//! - [`sizes`]: how large transfers are.
-//! - [`accounts`]: flows as tables know them.
-//! - [`arrivals`]: when transfers begin, and how large they are.
-//! - [`datagrams`]: when datagrams leave.
-//! - [`start`]: when a flow begins.
-//! - [`links`]: how links change while an experiment lasts.
-//! - [`spread`]: distributions of delays, as tables that backends draw from.
-//! - [`web`]: the sessions of a web page, and how many go on at once.
+//! - [`sizes`]: sizes of transfers.
+//! - [`accounts`]: flows in the form of tables.
+//! - [`arrivals`]: starts and sizes of transfers.
+//! - [`datagrams`]: schedules of datagrams.
+//! - [`start`]: starts of flows.
+//! - [`links`]: changes of links during an experiment.
+//! - [`spread`]: distributions of delays, as lookup tables for random draws.
+//! - [`web`]: the sessions of a web page.
 //!
-//! Times within a flow are in whole nanoseconds, in which kernels count.
+//! Times within a flow are in whole nanoseconds, the kernel's unit.
 
 pub mod accounts;
 pub mod arrivals;

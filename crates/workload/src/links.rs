@@ -1,4 +1,4 @@
-//! How links change while an experiment lasts, as lists of steps that every backend follows.
+//! Changes of links during an experiment, as lists of steps that every backend follows.
 
 use crate::spread::exponential;
 use tcplab_engine::Random;
@@ -8,11 +8,11 @@ use tcplab_model::schema::{
 use tcplab_model::{LanePlan, RateChanges};
 use tcplab_units::{Duration, Rate};
 
-/// When something changes, after the start of the experiment, and to what.
+/// Times after the start of the experiment, with new values.
 pub type Steps<T> = Vec<(Duration, T)>;
 
-/// The rates of a lane in a run with this seed that lasts so long, after the rate it begins with. A
-/// rate of zero is an outage; it always ends, if need be after the run. A trace has no rates.
+/// The rates of a lane after the initial one, in a run with this seed and duration. A rate of zero
+/// is an outage, which always ends, possibly after the run. A trace has no rates.
 pub fn rates(lane: &LanePlan, seed: u64, duration: Duration) -> Steps<Rate> {
     let steps = match &lane.rate_changes {
         None | Some(RateChanges::Trace(_)) => Vec::new(),
@@ -26,7 +26,7 @@ pub fn rates(lane: &LanePlan, seed: u64, duration: Duration) -> Steps<Rate> {
     with_outages(lane.rate, steps, &outages(lane, seed, duration))
 }
 
-/// The delays of a lane, after the delay it begins with.
+/// The delays of a lane after the initial one.
 pub fn delays(lane: &LanePlan, seed: u64, duration: Duration) -> Steps<Duration> {
     match &lane.delay_changes {
         None => Vec::new(),
@@ -38,7 +38,7 @@ pub fn delays(lane: &LanePlan, seed: u64, duration: Duration) -> Steps<Duration>
     }
 }
 
-/// The outages of a lane: when each begins and how long it lasts. None touches the next.
+/// The outages of a lane: the start and length of each. They do not touch.
 pub fn outages(lane: &LanePlan, seed: u64, duration: Duration) -> Steps<Duration> {
     match &lane.outages {
         None => Vec::new(),
@@ -63,10 +63,10 @@ pub fn outages(lane: &LanePlan, seed: u64, duration: Duration) -> Steps<Duration
     }
 }
 
-/// The delivery opportunities of a lane's trace that lie in no outage, over and over again until the run
-/// is over where there are outages; and after how many milliseconds they begin again.
+/// The delivery opportunities of a lane's trace outside of outages, repeated until the end of the
+/// run if there are outages; and the period in milliseconds.
 ///
-/// Nothing if the lane follows no trace.
+/// `None` if the lane has no trace.
 pub fn opportunities(
     lane: &LanePlan,
     seed: u64,
@@ -78,7 +78,7 @@ pub fn opportunities(
     if outages.is_empty() {
         return Some((trace.opportunities.clone(), period));
     }
-    // Past the end nothing matters but that there is an opportunity some day.
+    // Past the end there only has to be some opportunity.
     let last_outage = outages.last().map_or(Duration::ZERO, |last| last.0 + last.1);
     let rounds = duration.max(last_outage).as_millis() / period + 1;
     let mut left = Vec::new();
@@ -89,7 +89,7 @@ pub fn opportunities(
             let at = Duration::from_millis(ms);
             while outage.next_if(|outage| outage.0 + outage.1 <= at).is_some() {}
             if outage.peek().is_none_or(|outage| at < outage.0) {
-                // The end of a round and the beginning of the next may be the same millisecond.
+                // The end of a period and the beginning of the next may be the same millisecond.
                 match left.last_mut() {
                     Some((last, number)) if *last == ms => *number += count,
                     _ => left.push((ms, *count)),
@@ -104,7 +104,7 @@ pub fn opportunities(
     Some((left, end))
 }
 
-/// Multiples of `every` before the end, the first after one.
+/// Multiples of `every` before the end, beginning with one.
 fn times(every: Duration, duration: Duration) -> impl Iterator<Item = Duration> {
     (1..).map(move |times| every.saturating_mul(times)).take_while(move |at| *at < duration)
 }
@@ -117,7 +117,7 @@ fn sine(sine: &Sine, rate: Rate, duration: Duration) -> Steps<Rate> {
     std::iter::once(Duration::ZERO)
         .chain(times(sine.every, duration))
         .map(|at| {
-            // What is left of whole swings keeps the argument small, and its sine exact.
+            // The remainder of whole periods keeps the argument small, and its sine exact.
             let into = (at + half).as_picos() % sine.period.as_picos();
             let turn = into as f64 / sine.period.as_picos() as f64;
             let bits = middle + amplitude * libm::sin(std::f64::consts::TAU * turn);
@@ -126,7 +126,7 @@ fn sine(sine: &Sine, rate: Rate, duration: Duration) -> Steps<Rate> {
         .collect()
 }
 
-/// Each step is evenly spread up and down; what would lead beyond an end is turned round there.
+/// Each step is uniform, up or down, and reflected at the limits.
 fn random_walk(
     walk: &RandomWalk,
     rate: Rate,
@@ -156,7 +156,7 @@ fn handovers(handover: &Handover, duration: Duration, mut random: Random) -> Ste
     std::iter::once(first).chain(times(handover.every, duration).map(|at| (at, draw()))).collect()
 }
 
-/// The same rates, and none while an outage lasts.
+/// The same rates, with zero during outages.
 fn with_outages(rate: Rate, steps: Steps<Rate>, outages: &[(Duration, Duration)]) -> Steps<Rate> {
     const NONE: Rate = Rate::from_bits_per_second(0);
     if outages.is_empty() {

@@ -1,19 +1,19 @@
-//! The ports of flows: those of their servers, and of the connections that their clients open.
+//! The ports of flows: those of servers, and of their clients' connections.
 
 use crate::arrivals::{Transfers, possible};
 use crate::{start, web};
 use tcplab_model::schema::{ArrivalsPlan, Begin};
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 
-/// Ports of the flows' servers begin here, those of their clients a step further: away from those that
-/// programs and the kernel choose from.
+/// The first port of servers; clients' ports are further up. Both are outside the ranges from which
+/// programs and the kernel choose.
 pub const SERVER_PORTS: u16 = 5001;
-/// Where ports of clients begin.
+/// The first port of clients.
 pub const CLIENT_PORTS: u16 = 10_001;
-/// The kernel gives ports from here on to those who do not ask for one.
+/// The first port that the kernel assigns automatically.
 pub const EPHEMERAL_PORTS: u16 = 50_001;
 
-/// Whether the one that receives the data opens the connection, to ask for it.
+/// Whether the end that receives the data opens the connection, to request it.
 pub fn asks(flow: &FlowPlan) -> bool {
     matches!(
         *flow.traffic,
@@ -21,7 +21,7 @@ pub fn asks(flow: &FlowPlan) -> bool {
     )
 }
 
-/// How many ports of its client a flow takes: one for each connection that it may open.
+/// The number of the client's ports of a flow: one for each connection that it may open.
 pub fn connections(plan: &Plan, flow: &FlowPlan) -> u64 {
     match &*flow.traffic {
         TrafficPlan::Web(web) => web::connections(web),

@@ -1,7 +1,7 @@
-//! How large transfers are.
+//! Sizes of transfers.
 //!
-//! A largest size cuts a distribution off: what lies above is not drawn, and the rest is as likely as
-//! before, one to another. All mathematics are of `libm`.
+//! A largest size truncates a distribution: larger sizes are not drawn, and the relative
+//! probabilities of the others are unchanged. All mathematical functions are those of `libm`.
 
 use tcplab_engine::Random;
 use tcplab_model::schema::{LogNormal, Pareto, Sizes};
@@ -10,12 +10,12 @@ use tcplab_model::schema::{LogNormal, Pareto, Sizes};
 #[derive(Clone, Debug)]
 pub struct Sampler<'a> {
     sizes: &'a Sizes,
-    /// Prepared for Zipf's law alone.
+    /// Only for Zipf's law.
     ranks: Option<Ranks>,
 }
 
 impl<'a> Sampler<'a> {
-    /// Of this distribution.
+    /// A sampler of this distribution.
     pub fn new(sizes: &'a Sizes) -> Self {
         let ranks = match sizes {
             Sizes::Zipf(zipf) => Some(Ranks::new(zipf.exponent, zipf.max.0 / zipf.unit.0.max(1))),
@@ -24,7 +24,7 @@ impl<'a> Sampler<'a> {
         Self { sizes, ranks }
     }
 
-    /// The next size, in bytes: to the nearest, and at least one.
+    /// The next size in bytes, rounded, at least one.
     pub fn draw(&self, random: &mut Random) -> u64 {
         let size = match self.sizes {
             Sizes::Fixed(fixed) => fixed.size.0,
@@ -46,16 +46,16 @@ impl<'a> Sampler<'a> {
 fn pareto(sizes: &Pareto, unit: f64) -> u64 {
     let min = sizes.min.0 as f64;
     let power = |size: f64| libm::pow(min / size, sizes.shape);
-    // The share of an uncut distribution that lies above the cut.
+    // The probability of sizes above the limit in the unlimited distribution.
     let above = sizes.max.map_or(0.0, |max| power(max.0 as f64));
     let size = min / libm::pow(above + unit * (1.0 - above), 1.0 / sizes.shape);
     (size.round() as u64).min(sizes.max.map_or(u64::MAX, |max| max.0))
 }
 
-/// Drawn until it is not above the cut, which is never below the median: twice on average, at most.
+/// Drawn until not above the limit, which is never below the median: at most twice on average.
 fn log_normal(sizes: &LogNormal, random: &mut Random) -> u64 {
     loop {
-        // Box and Muller (1958): two even numbers make a normal one.
+        // Box and Muller (1958): two uniform numbers make a normal one.
         let radius = (-2.0 * libm::log(random.unit())).sqrt();
         let normal = radius * libm::cos(std::f64::consts::TAU * random.unit());
         let size = (sizes.median.0 as f64 * libm::exp(sizes.sigma * normal)).round() as u64;
@@ -65,17 +65,17 @@ fn log_normal(sizes: &LogNormal, random: &mut Random) -> u64 {
     }
 }
 
-/// Numbers from 1 to `most`, n with a probability of n^-exponent: rejection-inversion, which needs no
-/// table (Hörmann and Derflinger 1996, "Rejection-inversion to generate variates from monotone
+/// Numbers from 1 to `most`, n with a probability of n^-exponent: rejection-inversion, which needs
+/// no table (Hörmann and Derflinger 1996, "Rejection-inversion to generate variates from monotone
 /// discrete distributions").
 #[derive(Clone, Debug)]
 struct Ranks {
     exponent: f64,
     most: f64,
-    /// The integral's ends: drawing is even between them.
+    /// The limits of the integral, between which draws are uniform.
     from: f64,
     until: f64,
-    /// So much below a number, it is accepted at once.
+    /// Draws this close below a number are accepted at once.
     at_once: f64,
 }
 
@@ -89,13 +89,13 @@ impl Ranks {
         ranks
     }
 
-    /// Of x^-exponent, from 1 to `x`; exact also where the exponent is nearly 1.
+    /// The integral of x^-exponent from 1 to `x`, exact also for exponents near 1.
     fn integral(&self, x: f64) -> f64 {
         let rest = 1.0 - self.exponent;
         if rest == 0.0 { libm::log(x) } else { libm::expm1(rest * libm::log(x)) / rest }
     }
 
-    /// Where the integral has this value.
+    /// The inverse of the integral.
     fn inverse(&self, value: f64) -> f64 {
         let rest = 1.0 - self.exponent;
         if rest == 0.0 { libm::exp(value) } else { libm::exp(libm::log1p(rest * value) / rest) }

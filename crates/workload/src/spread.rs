@@ -1,4 +1,4 @@
-//! Distributions of delays, as tables that backends draw from.
+//! Distributions of delays, as lookup tables for random draws.
 
 use tcplab_units::Duration;
 

@@ -1,20 +1,20 @@
-//! The sessions of a web page, and how many go on at once. Nothing here is left to chance.
+//! The sessions of a web page. Nothing here is random.
 
 use tcplab_model::schema::WebPlan;
 
-/// One thing that is loaded.
+/// One object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session<'a> {
-    /// What tables call its class.
+    /// The name of its class in tables.
     pub class: &'a str,
     /// Its size in bytes.
     pub size: u64,
-    /// The size of the request for it.
+    /// The size of the request.
     pub request: u64,
 }
 
-/// All sessions, class by class, in the order of the file: each is begun in this order, as soon as
-/// there is room for it.
+/// All sessions, class by class, in the order of the file. They begin in this order, as soon as a
+/// connection is free.
 pub fn sessions(web: &WebPlan) -> impl Iterator<Item = Session<'_>> {
     web.classes.iter().flat_map(|class| {
         let (size, request) = (class.size.0, class.request.0);
@@ -23,12 +23,12 @@ pub fn sessions(web: &WebPlan) -> impl Iterator<Item = Session<'_>> {
     })
 }
 
-/// How many sessions there are.
+/// The number of sessions.
 pub fn count(web: &WebPlan) -> u64 {
     web.classes.iter().map(|class| class.count).sum()
 }
 
-/// How many connections are opened in all.
+/// The total number of connections.
 pub fn connections(web: &WebPlan) -> u64 {
     if web.persistent { web.at_once } else { count(web) }
 }

@@ -1,4 +1,4 @@
-//! The formats of capture files, as packets one after another.
+//! Capture file formats, read packet by packet.
 //!
 //! - pcap: draft-ietf-opsawg-pcap.
 //! - pcapng: draft-ietf-opsawg-pcapng.
@@ -13,42 +13,42 @@ use crate::error::{Error, Problem};
 use crate::input::{self, Source, Window};
 use std::path::Path;
 
-/// The largest packet or block that is read. The largest packets that programs capture have 256 KiB.
+/// The size limit of a packet or block. The largest packets that programs capture have 256 KiB.
 pub(crate) const LARGEST: u32 = 16 << 20;
 
 /// The latest time, in the year 2116, which leaves room for differences.
 const LATEST: i64 = 1 << 62;
 
-/// A packet as it stands in the file.
+/// A packet record of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When it was captured, in nanoseconds after the epoch of the capture.
+    /// The capture time, in nanoseconds after the epoch of the capture.
     pub time: i64,
-    /// Which of the [interfaces](Reader::interfaces).
+    /// The index among the [interfaces](Reader::interfaces).
     pub interface: u32,
-    /// How many of these are known.
+    /// The number of known interfaces.
     pub interfaces: usize,
-    /// How its first header is built (`LINKTYPE_...`).
+    /// The link type, which decides the first header (`LINKTYPE_...`).
     pub link: u16,
-    /// Bytes that it had.
+    /// The original length in bytes.
     pub length: u32,
-    /// As many of them as were kept.
+    /// The captured bytes.
     pub bytes: &'a [u8],
 }
 
-/// Where packets were captured.
+/// An interface on which packets were captured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name, if the file has one.
+    /// The name, if the file has one.
     pub name: Option<String>,
-    /// How its packets begin (`LINKTYPE_...`).
+    /// The link type (`LINKTYPE_...`).
     pub link: u16,
-    /// The most bytes of a packet that are kept; 0: all.
+    /// The snap length in bytes; 0: unlimited.
     pub snap: u32,
-    /// Packets that the capturing program says it lost.
+    /// Packets that the capturing program reports as dropped.
     pub dropped: u64,
     unit: Unit,
-    /// Seconds that are added to its times.
+    /// The offset of times, in seconds.
     offset: i64,
 }
 
@@ -57,9 +57,9 @@ pub struct Interface {
 enum Unit {
     #[default]
     Nanosecond,
-    /// A number of nanoseconds.
+    /// A multiple of nanoseconds.
     Coarse(u64),
-    /// So many in a second.
+    /// A fraction of a second.
     PerSecond(u64),
 }
 
@@ -81,12 +81,12 @@ impl Interface {
     }
 }
 
-/// Why a capture ends before its file does, or its file before the capture.
+/// Why reading stopped before the end of the file, or why the file ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The place in the unpacked file.
+    /// The position in the unpacked file.
     pub at: u64,
-    /// What is wrong there.
+    /// The problem.
     pub what: String,
 }
 
@@ -104,15 +104,15 @@ enum Format {
     Pcapng(pcapng::Section),
 }
 
-/// What the next step through a file brings.
+/// The next element of a file.
 enum Step {
-    /// A packet: `head` bytes before it, its length in the file, `rest` bytes behind it.
+    /// A packet: `head` bytes before it, its captured length, `rest` bytes behind it.
     Packet { head: usize, kept: usize, rest: usize, time: i64, interface: u32, length: u32 },
-    /// Something else, which has been read.
+    /// Another element, which has been consumed.
     Other,
-    /// The end of the file, in the right place.
+    /// The regular end of the file.
     End,
-    /// Nothing after this can be read.
+    /// The rest of the file cannot be read.
     Damage(String),
 }
 
@@ -121,7 +121,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// It cannot be read, or is no capture.
+    /// The file cannot be read, or is not a capture.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::of(input::open(path)?, &path.to_string_lossy())
     }
@@ -161,12 +161,12 @@ impl Reader {
         &self.interfaces
     }
 
-    /// Why there were no further packets, unless the file had ended as it should.
+    /// Why there were no further packets, unless the file ended regularly.
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
     }
 
-    /// Bytes of the unpacked file so far.
+    /// The position in the unpacked file, in bytes.
     pub fn at(&self) -> u64 {
         self.window.at()
     }
@@ -229,7 +229,7 @@ fn too_short(window: &mut Window) -> Problem {
     window.take_broken().map_or(Problem::Header(there), Problem::Io)
 }
 
-/// The order of bytes in numbers.
+/// The byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Little,

@@ -1,19 +1,19 @@
-//! pcap: a header, then packets (draft-ietf-opsawg-pcap).
+//! pcap: a file header, then packets (draft-ietf-opsawg-pcap).
 
 use super::{Interface, LARGEST, Order, Step, Unit, too_short};
 use crate::error::Problem;
 use crate::input::Window;
 
-/// Bytes of the header of the file.
+/// The size of the file header.
 const FILE_HEADER: usize = 24;
 
-/// The first four bytes of a file.
+/// A variant of the format, by the first four bytes of the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     order: Order,
-    /// Nanoseconds of the unit of the second word of times.
+    /// The unit of a time's second word, in nanoseconds.
     unit: u32,
-    /// Bytes of the header of a packet: 16, and 24 as a patched libpcap wrote.
+    /// The size of a packet header: 16 bytes, or 24 as written by a patched libpcap.
     header: usize,
 }
 
@@ -33,22 +33,22 @@ impl Kind {
     }
 }
 
-/// What the header of the file says.
+/// The fields of the file header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     kind: Kind,
     lengths: Lengths,
 }
 
-/// In which order the two lengths of a packet stand, by the version of the format. libpcap has the same rule
+/// The order of a packet's two lengths, by the version of the format. libpcap has the same rule
 /// (`sf-pcap.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
-    /// First what was kept: since 2.4.
+    /// The captured length first: since 2.4.
     Kept,
-    /// First the length on the wire: before 2.3.
+    /// The original length first: before 2.3.
     Wire,
-    /// Either, by program: 2.3.
+    /// Depends on the program: 2.3.
     Either,
 }
 

@@ -4,31 +4,31 @@ use super::{Interface, LARGEST, Order, Step, Unit, too_short};
 use crate::error::Problem;
 use crate::input::Window;
 
-/// How a section begins, in either order of bytes.
+/// The type of a section header block, which is the same in either byte order.
 pub(super) const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// The least bytes of a block, and of the block that begins a section.
+/// The minimum size of a block, and of a section header block.
 const BLOCK: usize = 12;
 const SECTION_BLOCK: usize = 28;
 /// More interfaces than any capture has.
 const MOST_INTERFACES: usize = 1 << 16;
 
-/// Types of blocks.
+/// Block types.
 pub(super) const INTERFACE: u32 = 1;
 const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 pub(super) const PACKET: u32 = 6;
 
-/// The section that is being read.
+/// The current section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Section {
     order: Order,
-    /// The number of its first interface.
+    /// The index of the section's first interface.
     first: usize,
 }
 
 impl Section {
-    /// The first section of a file.
+    /// Reads the first section of a file.
     pub fn read(window: &mut Window) -> Result<Self, Problem> {
         let bytes = window.peek(SECTION_BLOCK);
         if bytes.len() < SECTION_BLOCK {
@@ -41,7 +41,7 @@ impl Section {
         Ok(Self { order, first: 0 })
     }
 
-    /// The order of bytes and the length of the block that begins a section.
+    /// The byte order and the length of a section header block.
     fn head(bytes: &[u8]) -> Result<(Order, u32), String> {
         let order = match bytes[8..12] {
             [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
@@ -61,7 +61,7 @@ impl Section {
     #[inline]
     pub fn step(&mut self, window: &mut Window, interfaces: &mut Vec<Interface>) -> Step {
         let order = self.order;
-        // The head of a packet's block.
+        // The head of a packet block.
         let bytes = window.peek(28);
         if bytes.len() < BLOCK {
             return if bytes.is_empty() {
@@ -98,7 +98,7 @@ impl Section {
                 let snap = interfaces.get(self.first).map_or(0, |interface| interface.snap);
                 let kept = original.min(if snap == 0 { u32::MAX } else { snap });
                 let kept = kept.min(length - 16);
-                // Such a packet has no time.
+                // A simple packet block has no time.
                 let found = Found { number: 0, ticks: 0 };
                 self.packet(interfaces, found, (12, length), (kept, original))
             }
@@ -158,7 +158,7 @@ impl Section {
         }
     }
 
-    /// A further section, whose interfaces are numbered anew.
+    /// Begins another section, whose interfaces are numbered anew.
     fn section(&mut self, window: &mut Window, interfaces: &[Interface]) -> Step {
         let bytes = window.peek(SECTION_BLOCK);
         if bytes.len() < SECTION_BLOCK {
@@ -177,7 +177,7 @@ impl Section {
         }
     }
 
-    /// What the capturing program counted: packets that it or the interface dropped.
+    /// Reads an interface statistics block: packets dropped by the interface or the system.
     fn statistics(&self, content: &[u8], interfaces: &mut [Interface]) {
         if content.len() < 12 {
             return;
@@ -196,7 +196,7 @@ impl Section {
     }
 }
 
-/// Where and when a packet was captured.
+/// The interface number and time of a packet.
 #[derive(Clone, Copy)]
 struct Found {
     number: u32,
@@ -217,12 +217,12 @@ fn short(bytes: &[u8], length: u32) -> Step {
     })
 }
 
-/// The description of an interface.
+/// Reads an interface description block.
 fn interface(order: Order, content: &[u8]) -> Interface {
     let mut found = Interface {
         link: order.short(content, 0),
         snap: order.word(content, 4),
-        // Microseconds, if nothing else is said.
+        // The default unit is microseconds.
         unit: Unit::Coarse(1000),
         ..Interface::default()
     };
@@ -240,7 +240,7 @@ fn interface(order: Order, content: &[u8]) -> Interface {
     found
 }
 
-/// A unit: a negative power of ten, or with the highest bit set of two.
+/// A unit: a negative power of ten, or of two if the highest bit is set.
 fn unit(resolution: u8) -> Unit {
     let exponent = u32::from(resolution & 0x7f);
     if resolution & 0x80 != 0 {
@@ -253,7 +253,7 @@ fn unit(resolution: u8) -> Unit {
     }
 }
 
-/// The options in a block, as far as they are whole.
+/// The complete options of a block.
 fn options(order: Order, bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

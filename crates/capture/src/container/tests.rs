@@ -1,7 +1,7 @@
 use super::*;
 use std::io::{Cursor, Write};
 
-/// Numbers in one of the orders of bytes.
+/// Encodes numbers in one of the byte orders.
 #[derive(Clone, Copy)]
 struct Ordered(bool);
 
@@ -84,7 +84,8 @@ fn pcap_has_two_orders_of_bytes_and_two_units() {
 
 #[test]
 fn old_versions_of_pcap_have_the_lengths_the_other_way_round() {
-    // As libpcap has it: before 2.3 always, in 2.3 where more would be kept than there was.
+    // As in libpcap: before 2.3 always, in 2.3 if the captured length would exceed the original
+    // one.
     for (minor, words, length) in
         [(2, [60, 3], 60), (3, [60, 3], 60), (3, [3, 60], 60), (4, [3, 60], 60), (2, [3, 3], 3)]
     {
@@ -105,23 +106,23 @@ fn pcapng_has_sections_interfaces_and_units_of_time() {
         let offset = if is_big { 10_u64.to_be_bytes() } else { 10_u64.to_le_bytes() };
         let file = [
             section(order),
-            // Microseconds, as nothing else is said.
+            // Microseconds by default.
             interface(order, 1, &[(2, b"eth0"), (0, b"")]),
-            // Nanoseconds, ten seconds later.
+            // Nanoseconds, with an offset of ten seconds.
             interface(order, 101, &[(9, &[9]), (14, &offset)]),
-            // Parts of 2^-10 seconds.
+            // Units of 2^-10 seconds.
             interface(order, 113, &[(9, &[0x8a])]),
             packet(order, 0, 3, b"ab", 100),
             packet(order, 1, 4, b"abcd", 4),
             packet(order, 2, 512, b"", 5),
-            // A block of a kind that is not known, and one with a comment.
+            // A block of an unknown type, and one with a comment.
             block(order, 0x0bad, b"whatever"),
-            // An old packet's block: interface 1, no drops.
+            // An obsolete packet block: interface 1, no drops.
             block(order, 2, &{
                 let words = [0_u32, 9, 1, 1].map(|word| order.word(word)).concat();
                 [&order.short(1)[..], &[0, 0], &words, b"x"].concat()
             }),
-            // A simple packet, of which the snap length of the first interface keeps 100 bytes.
+            // A simple packet, of which the first interface's snap length keeps 100 bytes.
             block(order, 3, &[&order.word(200)[..], &[7; 100]].concat()),
             section(other),
             interface(other, 9, &[(9, &[3])]),
@@ -159,11 +160,11 @@ fn packed_files_are_read_as_they_are_unpacked() {
     };
     assert_eq!(read(&gzip(&file)), expected);
     assert_eq!(read(&zstd(&file)), expected);
-    // In several parts.
+    // Packed in several members.
     let (first, second) = file.split_at(30);
     assert_eq!(read(&[gzip(first), gzip(second)].concat()), expected);
     assert_eq!(read(&[zstd(first), zstd(second)].concat()), expected);
-    // Cut off: what is there of it is read.
+    // A truncated file is read as far as possible.
     let packed = gzip(&file);
     let (packets, damage) = read(&packed[..packed.len() - 4]).unwrap();
     assert_eq!(packets.len(), 1);

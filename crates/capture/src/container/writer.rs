@@ -1,32 +1,32 @@
-//! Captures that backends write: pcapng (draft-ietf-opsawg-pcapng) of IP packets, with times in nanoseconds
-//! after the start of the experiment.
+//! Captures written by backends: pcapng (draft-ietf-opsawg-pcapng) of IP packets, with times in
+//! nanoseconds after the start of the experiment.
 
 use super::pcapng::{INTERFACE, PACKET, SECTION};
 
-/// The file of captured packets among the files of a run.
+/// The name of the capture file of a run.
 pub const FILE: &str = "capture.pcapng";
 
-/// The most bytes of a packet that are kept, the kernel's `TCPLAB_SNAP`: all headers, with as many options
-/// as there may be.
+/// The snap length in bytes, the same as the kernel's `TCPLAB_SNAP`: all headers with the longest
+/// options.
 pub const SNAP: usize = 128;
 
-/// Packets begin with their IP header (`LINKTYPE_IPV4`). Programs with libpcap (tcpdump, tcptrace) refuse a
-/// second interface of `LINKTYPE_RAW`, which they know by another number inside.
+/// Packets begin with their IP header (`LINKTYPE_IPV4`). Programs with libpcap (tcpdump, tcptrace)
+/// refuse a second interface of `LINKTYPE_RAW`, which has another number inside libpcap.
 const LINK: u16 = 228;
 
-/// Options of the block of an interface: its name, and the unit of its times.
+/// Options of an interface description block: the name, and the unit of times.
 const NAME: u16 = 2;
 const UNIT: u16 = 9;
 
-/// Where the time stands in the block of a packet, the upper half first.
+/// The position of the time in a packet block, upper half first.
 const TIME: usize = 12;
 
-/// A capture while packets are added to it: the file as it will be, as long as packets come in the order of
+/// A capture to which packets are added: the finished file, as long as packets come in order of
 /// time.
 #[derive(Clone, Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
-    /// Where the first packet begins.
+    /// The position of the first packet.
     first: usize,
     packets: usize,
     last: u64,
@@ -34,17 +34,17 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A capture at interfaces of these names.
+    /// A capture of interfaces with these names.
     pub fn new<'a>(interfaces: impl IntoIterator<Item = &'a str>) -> Self {
         let mut bytes = Vec::new();
-        // The order of bytes, version 1.0, a length that is not given.
+        // Byte order, version 1.0, unspecified section length.
         let header = [0x1a2b_3c4d_u32.to_le_bytes(), [1, 0, 0, 0], [0xff; 4], [0xff; 4]].concat();
         block(&mut bytes, u32::from_le_bytes(SECTION), &[&header]);
         for name in interfaces {
             let mut content = [LINK.to_le_bytes(), [0, 0]].concat();
             content.extend((SNAP as u32).to_le_bytes());
             option(&mut content, NAME, name.as_bytes());
-            // Ten to the minus ninth.
+            // Nanoseconds.
             option(&mut content, UNIT, &[9]);
             content.extend([0; 4]);
             block(&mut bytes, INTERFACE, &[&content]);
@@ -53,7 +53,7 @@ impl Writer {
         Self { bytes, first, packets: 0, last: 0, is_in_order: true }
     }
 
-    /// Adds a packet of `length` bytes, of which these are kept.
+    /// Adds a packet of `length` bytes, of which `kept` were captured.
     pub fn add(&mut self, interface: u32, time: u64, length: u32, kept: &[u8]) {
         let words = [interface, (time >> 32) as u32, time as u32, kept.len() as u32, length]
             .map(u32::to_le_bytes);
@@ -63,12 +63,13 @@ impl Writer {
         self.last = time;
     }
 
-    /// How many packets there are.
+    /// The number of packets.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// The file, with its packets in the order of time; those of one time as they came.
+    /// The file with its packets in order of time; packets of equal times stay in the order in
+    /// which they were added.
     pub fn finish(self) -> Vec<u8> {
         if self.is_in_order {
             return self.bytes;
@@ -94,7 +95,7 @@ impl Writer {
     }
 }
 
-/// Adds a block with this content, padded.
+/// Appends a block with this content, padded.
 fn block(file: &mut Vec<u8>, kind: u32, content: &[&[u8]]) {
     let bytes: usize = content.iter().map(|part| part.len()).sum();
     let length = (bytes.next_multiple_of(4) as u32 + 12).to_le_bytes();
@@ -114,7 +115,7 @@ fn option(content: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(content);
 }
 
-/// All blocks begin at a multiple of four bytes, and so do all options in them.
+/// All blocks and options begin at a multiple of four bytes.
 fn pad(content: &mut Vec<u8>) {
     content.resize(content.len().next_multiple_of(4), 0);
 }
@@ -125,7 +126,7 @@ mod tests {
     use crate::{Reader, Source};
     use std::io::Cursor;
 
-    /// Time, interface, length and bytes of each packet that the reader finds.
+    /// The time, interface, length and bytes of each packet found by the reader.
     fn read(file: Vec<u8>) -> Vec<(i64, u32, u32, Vec<u8>)> {
         let source: Source = Box::new(Cursor::new(file));
         let mut reader = Reader::new(source, "it").unwrap();
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut capture = Writer::new(["a>b", "b>a"]);
-        // More nanoseconds than 32 bits hold, and lengths that need padding or none.
+        // More nanoseconds than 32 bits hold, and lengths with and without padding.
         let times = [0, 4_294_967_296, 5_000_000_001];
         for (time, bytes) in times.into_iter().zip([5_u32, 4, 7]) {
             capture.add(bytes % 2, time, 1500, &vec![0x45; bytes as usize]);

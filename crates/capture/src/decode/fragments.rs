@@ -1,15 +1,15 @@
-//! Puts fragments together, by their lengths alone: what the first of them says of its transport holds
-//! for the whole packet, which arrives with the last that was missing.
+//! Reassembles fragments by their lengths alone. The transport header in the first fragment applies
+//! to the whole packet, which arrives with its last missing fragment.
 
 use super::{Address, Ip, Place};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Packets that wait for fragments; beyond, the oldest is given up.
+/// The limit of incomplete packets; beyond it the oldest is discarded.
 const MOST: usize = 4096;
-/// As much of the first fragment as headers of a transport can have.
+/// The bytes kept of a first fragment: the longest transport header.
 const HEADERS: usize = 60;
 
-/// Packets of which fragments are missing.
+/// Incomplete packets.
 #[derive(Debug, Default)]
 pub struct Fragments {
     waiting: BTreeMap<Key, Waiting>,
@@ -21,17 +21,18 @@ type Key = (Address, Address, u32, u8);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Bytes that are there; fragments that overlap count twice.
+    /// Bytes received; overlapping fragments count twice.
     bytes: u32,
-    /// All bytes, once the last fragment is there.
+    /// The total size, once the last fragment is there.
     all: Option<u32>,
     first: Option<([u8; HEADERS], usize)>,
 }
 
 impl Fragments {
-    /// A fragment: with the last one missing, the headers and the length of what is behind IP.
+    /// Adds a fragment. The one that completes a packet returns its headers and the length behind
+    /// the IP header.
     pub fn add(&mut self, ip: &Ip<'_>, place: Place) -> Option<(Vec<u8>, u32)> {
-        // A fragment of IPv6 names the protocol of the first header behind it, all of them the same.
+        // An IPv6 fragment names the first header behind it, which all fragments share.
         let key = (ip.from, ip.to, place.id, if ip.version == 4 { ip.protocol } else { 0 });
         if !self.waiting.contains_key(&key) {
             if self.order.len() == MOST
@@ -61,7 +62,7 @@ impl Fragments {
         Some((headers[..length].to_vec(), all))
     }
 
-    /// Packets of which fragments were missing to the end, or for too long.
+    /// The number of packets that stayed incomplete to the end, or for too long.
     pub fn incomplete(&self) -> u64 {
         self.given_up + self.waiting.len() as u64
     }

@@ -4,7 +4,7 @@ use super::{short, word};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// An address of either version: those of IPv4 are mapped (RFC 4291 §2.5.5.2).
+/// An IPv4 or IPv6 address; IPv4 addresses are mapped (RFC 4291 §2.5.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(pub u128);
 
@@ -27,41 +27,41 @@ impl fmt::Display for Address {
 /// The place of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its first byte, counted behind the header of IP.
+    /// The offset of its first byte, behind the IP header.
     pub from: u32,
-    /// Whether others follow.
+    /// Whether more fragments follow.
     pub has_more: bool,
-    /// The number of the packet.
+    /// The identification of the packet.
     pub id: u32,
 }
 
-/// What the header of a packet says.
+/// The header fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip<'a> {
-    /// The sender.
+    /// The source address.
     pub from: Address,
-    /// The receiver.
+    /// The destination address.
     pub to: Address,
-    /// 4 or 6.
+    /// The version: 4 or 6.
     pub version: u8,
-    /// The protocol behind it.
+    /// The transport protocol.
     pub protocol: u8,
     /// The ECN field.
     pub ecn: u8,
-    /// The identification of IPv4.
+    /// The identification field of IPv4.
     pub id: Option<u16>,
-    /// If the packet is a fragment.
+    /// The place of a fragment.
     pub place: Option<Place>,
-    /// Bytes behind the header and its extensions, as the header counts them.
+    /// Bytes behind the header and its extensions, by the header's length field.
     pub length: u32,
-    /// Bytes of the whole packet.
+    /// The size of the whole packet.
     pub whole: u32,
-    /// As many of them as were kept.
+    /// The captured bytes behind the headers.
     pub content: &'a [u8],
 }
 
 impl<'a> Ip<'a> {
-    /// Reads a packet that has `length` bytes on the wire.
+    /// Reads a packet of `length` bytes on the wire.
     #[inline]
     pub fn read(bytes: &'a [u8], length: u32) -> Option<Self> {
         match bytes.first()? >> 4 {
@@ -78,7 +78,7 @@ impl<'a> Ip<'a> {
         if header_bytes < 20 {
             return None;
         }
-        // Of a packet that the sender's card is to divide, the length may be missing.
+        // A packet that a network card is to segment may have no length.
         let whole = match short(header, 2)?.into() {
             0 => length,
             whole => whole,
@@ -104,7 +104,7 @@ impl<'a> Ip<'a> {
     fn read_6(bytes: &'a [u8], length: u32) -> Option<Self> {
         let header = bytes.first_chunk::<40>()?;
         let whole = match short(header, 4)?.into() {
-            // A jumbogram (RFC 2675), or as above.
+            // A jumbogram (RFC 2675), or a packet without a length as above.
             0_u32 => length,
             payload => payload + 40,
         };
@@ -113,7 +113,7 @@ impl<'a> Ip<'a> {
             Address(u128::from_be_bytes(bytes))
         };
         let (mut protocol, mut at, mut place) = (header[6], 40_usize, None);
-        // Each extension has eight bytes at least, so this ends.
+        // Each extension has at least eight bytes, so the loop ends.
         while let Some(extension) = bytes.get(at..at + 8) {
             let bytes = match protocol {
                 // Hop-by-hop and destination options, routing, mobility, HIP and shim6.
@@ -132,7 +132,7 @@ impl<'a> Ip<'a> {
             };
             protocol = extension[0];
             at += bytes;
-            // Behind the header of a later fragment no further one is to be read.
+            // There are no further headers behind that of a later fragment.
             if place.is_some_and(|place| place.from > 0) {
                 break;
             }
@@ -152,7 +152,7 @@ impl<'a> Ip<'a> {
     }
 }
 
-/// What was kept of a packet behind its headers, without what a link pads it with.
+/// The captured bytes behind the headers, without the link's padding.
 #[inline]
 fn kept(bytes: &[u8], from: usize, whole: u32) -> &[u8] {
     let to = bytes.len().min(whole as usize);

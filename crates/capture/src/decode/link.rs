@@ -4,18 +4,18 @@
 
 use super::short;
 
-/// What a link carries.
+/// The payload of a link frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inner<'a> {
-    /// An IP packet, of either version.
+    /// An IP packet of either version.
     Ip(&'a [u8]),
     /// ARP.
     Arp,
-    /// Another protocol, by its number on Ethernet (or on PPP, or of the packet's own).
+    /// Another protocol, by its number on Ethernet (or on PPP, or in the packet).
     Other(u16),
-    /// The packet ends within the headers of the link.
+    /// The packet ends within the link headers.
     Cut,
-    /// A link of which the headers are not known.
+    /// A link type whose headers are unknown.
     Unknown,
 }
 
@@ -24,7 +24,7 @@ mod kind {
     pub const ETHERNET: u16 = 1;
     pub const PPP: u16 = 9;
     pub const PPP_HDLC: u16 = 50;
-    /// Raw IP, by the number that it has on OpenBSD and others, and as it is written in files.
+    /// Raw IP, by the numbers of OpenBSD and other systems, which also appear in files.
     pub const RAW_SYSTEM: [u16; 2] = [12, 14];
     pub const RAW: u16 = 101;
     pub const LOOP: u16 = 108;
@@ -35,10 +35,10 @@ mod kind {
     pub const LINUX_SLL2: u16 = 276;
 }
 
-/// More tags on a frame than any network puts there.
+/// The limit of VLAN tags on a frame.
 const MOST_TAGS: usize = 8;
 
-/// What is behind the headers of a link.
+/// The payload behind the link headers.
 #[inline]
 pub fn inner(link: u16, bytes: &[u8]) -> Inner<'_> {
     match link {
@@ -54,8 +54,8 @@ pub fn inner(link: u16, bytes: &[u8]) -> Inner<'_> {
     }
 }
 
-/// What a protocol of Ethernet (`ETH_P_...`) is about, and where it begins. Tags of VLANs (802.1Q, also
-/// several: 802.1ad) stand before it.
+/// The payload of an Ethernet protocol (`ETH_P_...`) at this position. VLAN tags (802.1Q, also
+/// several: 802.1ad) may precede it.
 #[inline]
 fn behind(protocol: Option<u16>, bytes: &[u8], mut at: usize) -> Inner<'_> {
     let mut protocol = protocol;
@@ -71,7 +71,7 @@ fn behind(protocol: Option<u16>, bytes: &[u8], mut at: usize) -> Inner<'_> {
             // PPPoE (RFC 2516): six bytes of header, then PPP.
             Some(0x8864) => return bytes.get(at + 6..).map_or(Inner::Cut, ppp),
             Some(0x0806) => return Inner::Arp,
-            // IEEE 802.3: a length instead, and SNAP (RFC 1042) behind it.
+            // IEEE 802.3: a length instead, followed by SNAP (RFC 1042).
             Some(..0x0600) if bytes.get(at..at + 3) == Some(&[0xaa, 0xaa, 3]) => {
                 protocol = short(bytes, at + 6);
                 at += 8;
@@ -82,8 +82,8 @@ fn behind(protocol: Option<u16>, bytes: &[u8], mut at: usize) -> Inner<'_> {
     Inner::Other(0x8100)
 }
 
-/// The payload behind the labels of MPLS (RFC 3032); the last label has the bottom-of-stack bit.
-/// Nothing names the protocol, so IP is known by its version.
+/// The payload behind MPLS labels (RFC 3032); the last label has the bottom-of-stack bit. MPLS has
+/// no protocol field, so IP is recognized by its version.
 fn mpls(bytes: &[u8]) -> Inner<'_> {
     let mut labels = bytes.chunks_exact(4);
     let Some(last) = labels.position(|label| label[2] & 1 == 1) else { return Inner::Cut };
@@ -94,7 +94,7 @@ fn mpls(bytes: &[u8]) -> Inner<'_> {
     }
 }
 
-/// Linux's cooked captures: a protocol of Ethernet, but on some kinds of devices (`ARPHRD_...`).
+/// Linux cooked captures: an Ethernet protocol, except on some device types (`ARPHRD_...`).
 fn cooked(device: Option<u16>, protocol: Option<u16>, bytes: &[u8], at: usize) -> Inner<'_> {
     // Netlink, and GRE with protocols of its own.
     if device == Some(824) {
@@ -103,7 +103,8 @@ fn cooked(device: Option<u16>, protocol: Option<u16>, bytes: &[u8], at: usize) -
     behind(protocol, bytes, at)
 }
 
-/// BSD's loopback: the family of addresses, in the byte order of the capturing machine or of networks.
+/// BSD loopback: the address family, in the byte order of the capturing machine or in network
+/// order.
 fn loopback(bytes: &[u8]) -> Inner<'_> {
     let Some((family, rest)) = bytes.split_first_chunk::<4>() else { return Inner::Cut };
     let family = match *family {
@@ -111,17 +112,18 @@ fn loopback(bytes: &[u8]) -> Inner<'_> {
         _ => return Inner::Other(0),
     };
     match family {
-        // IPv6 has a number of its own on NetBSD and OpenBSD, FreeBSD, and Darwin; 10 is Linux's.
+        // IPv6 has different numbers on NetBSD and OpenBSD, FreeBSD, and Darwin; 10 is Linux's.
         2 | 24 | 28 | 30 | 10 => Inner::Ip(rest),
         other => Inner::Other(other),
     }
 }
 
-/// PPP (RFC 1661), with or without the two bytes of HDLC (RFC 1662), whole or compressed protocols.
+/// PPP (RFC 1661), with or without the two bytes of HDLC (RFC 1662), with full or compressed
+/// protocol fields.
 fn ppp(bytes: &[u8]) -> Inner<'_> {
     let bytes = bytes.strip_prefix(&[0xff, 3]).unwrap_or(bytes);
     let (protocol, rest) = match *bytes {
-        // A protocol of one byte is odd.
+        // A protocol field of one byte is odd.
         [first, ref rest @ ..] if first & 1 == 1 => (u16::from(first), rest),
         [first, second, ref rest @ ..] => (u16::from_be_bytes([first, second]), rest),
         _ => return Inner::Cut,

@@ -1,11 +1,11 @@
-//! From the bytes of a packet to what its headers say, as far as performance depends on it.
+//! Decodes the packet headers that matter for performance.
 //!
 //! | file | job |
 //! |---|---|
-//! | `link` | finds the IP packet behind the headers of a link |
-//! | `ip` | IPv4 with options, IPv6 with extension headers, their fragments |
-//! | `fragments` | puts fragments together, by their lengths alone |
-//! | `tcp` | the header and options of TCP |
+//! | `link` | finds the IP packet behind the link headers |
+//! | `ip` | IPv4 with options, IPv6 with extension headers, fragments |
+//! | `fragments` | reassembles fragments by their lengths |
+//! | `tcp` | the TCP header and its options |
 
 mod fragments;
 mod ip;
@@ -17,7 +17,7 @@ pub use ip::{Address, Ip, Place};
 pub use link::{Inner, inner};
 pub use tcp::{Flags, Options, SackBlock, Tcp};
 
-/// Protocols behind IP (IANA).
+/// IP protocol numbers (IANA).
 pub mod protocol {
     /// ICMP.
     pub const ICMP: u8 = 1;
@@ -31,13 +31,13 @@ pub mod protocol {
     pub const SCTP: u8 = 132;
 }
 
-/// Two bytes of a header.
+/// A 16-bit field of a header.
 #[inline]
 fn short(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// Four bytes of a header.
+/// A 32-bit field of a header.
 #[inline]
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))

@@ -1,8 +1,8 @@
-//! The header and options of TCP (RFC 9293 §3.1).
+//! The TCP header and its options (RFC 9293 §3.1).
 
 use super::{short, word};
 
-/// Flags of the header, by their bits there.
+/// Flags as bits of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u16);
 
@@ -13,13 +13,13 @@ impl Flags {
     pub const SYN: Self = Self(1 << 1);
     /// Reset the connection.
     pub const RST: Self = Self(1 << 2);
-    /// The sender has nothing more ready.
+    /// Push function: deliver the data without delay.
     pub const PUSH: Self = Self(1 << 3);
     /// The acknowledgment number is valid.
     pub const ACK: Self = Self(1 << 4);
-    /// Marks are echoed (RFC 3168).
+    /// ECN echo (RFC 3168).
     pub const ECE: Self = Self(1 << 6);
-    /// The window was made smaller for marks.
+    /// Congestion window reduced (RFC 3168).
     pub const CWR: Self = Self(1 << 7);
 
     /// Whether a flag is set.
@@ -29,23 +29,23 @@ impl Flags {
     }
 }
 
-/// Data that arrived out of order: from its first byte to the byte behind its last.
+/// A SACK block: from the first byte to the byte behind the last.
 pub type SackBlock = (u32, u32);
 
-/// Options that performance depends on.
+/// Options that matter for performance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The largest payload that the sender takes.
+    /// The maximum segment size.
     pub mss: Option<u16>,
-    /// By how many bits its windows are to be shifted (RFC 7323).
+    /// The window scale (RFC 7323).
     pub window_scale: Option<u8>,
-    /// Whether it understands SACK (RFC 2018).
+    /// Whether SACK is permitted (RFC 2018).
     pub sack_permitted: bool,
-    /// Its clock, and the peer's as last heard (RFC 7323).
+    /// The sender's timestamp and the echoed one of its peer (RFC 7323).
     pub timestamps: Option<(u32, u32)>,
     sack: [SackBlock; 4],
     sack_count: u8,
-    /// Whether they end before they should: the packet was not kept whole, or an option is malformed.
+    /// Whether options are incomplete: the packet was truncated, or an option is malformed.
     pub is_cut: bool,
 }
 
@@ -60,7 +60,7 @@ impl Options {
     fn read(bytes: &[u8], length: usize) -> Self {
         let mut found = Self { is_cut: bytes.len() < length, ..Self::default() };
         let mut rest = bytes;
-        // The order in which nearly all senders have them after the handshake (RFC 7323 appendix A).
+        // The usual order of options after the handshake (RFC 7323 appendix A).
         if let [1, 1, 8, 10, at @ ..] = rest
             && at.len() >= 8
         {
@@ -89,7 +89,7 @@ impl Options {
     fn add(&mut self, kind: u8, value: &[u8]) {
         match (kind, value.len()) {
             (2, 2) => self.mss = short(value, 0),
-            // More than 14 is taken for 14 (RFC 7323 §2.3).
+            // A scale above 14 counts as 14 (RFC 7323 §2.3).
             (3, 1) => self.window_scale = Some(value[0].min(14)),
             (4, 0) => self.sack_permitted = true,
             (5, _) => {
@@ -105,20 +105,20 @@ impl Options {
     }
 }
 
-/// What the header of a segment says.
+/// The header fields of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tcp {
-    /// The sender's port.
+    /// The source port.
     pub from: u16,
-    /// The receiver's port.
+    /// The destination port.
     pub to: u16,
-    /// The number of its first byte, or of the SYN or FIN.
+    /// The sequence number of the first byte, or of the SYN or FIN.
     pub seq: u32,
-    /// The next byte that is expected.
+    /// The acknowledgment number.
     pub ack: u32,
     /// The flags.
     pub flags: Flags,
-    /// The window as it stands there.
+    /// The window field, unscaled.
     pub window: u16,
     /// Bytes of data.
     pub payload: u32,
@@ -127,7 +127,7 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// Reads a segment of `length` bytes, header and all.
+    /// Reads a segment of `length` bytes, header included.
     #[inline]
     pub fn read(bytes: &[u8], length: u32) -> Option<Self> {
         let fixed = bytes.first_chunk::<16>()?;
@@ -149,7 +149,7 @@ impl Tcp {
         })
     }
 
-    /// Sequence numbers it takes: its data, and one each for SYN and FIN.
+    /// The sequence numbers that the segment takes: its data, and one each for SYN and FIN.
     #[inline]
     pub fn sequence_length(&self) -> u32 {
         self.payload + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))

@@ -12,7 +12,7 @@ fn ip(protocol: u8, place: u16, options: &[u8], content: &[u8]) -> Vec<u8> {
     [&bytes, options, content].concat()
 }
 
-/// A segment from port 10001 to port 5001: number 256, acknowledging 9, with ACK and PUSH.
+/// A segment from port 10001 to port 5001 with sequence number 256, acknowledgment 9, ACK and PSH.
 fn tcp(options: &[u8], data: usize) -> Vec<u8> {
     let words = (5 + options.len() / 4) as u8;
     let mut bytes =
@@ -28,26 +28,26 @@ fn every_link_leads_to_the_packet() {
     let ethernet = [2; 12];
     let heads: &[(u16, &[&[u8]])] = &[
         (1, &[&ethernet, &[8, 0]]),
-        // A tag of a VLAN; two of them, as 802.1ad and as older devices write them.
+        // One VLAN tag; two of them, as in 802.1ad and as written by older devices.
         (1, &[&ethernet, &[0x81, 0, 0, 5, 8, 0]]),
         (1, &[&ethernet, &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0]]),
         (1, &[&ethernet, &[0x91, 0, 0, 5, 0x81, 0, 0, 6, 8, 0]]),
         // PPPoE, and SNAP behind a length.
         (1, &[&ethernet, &[0x88, 0x64, 0x11, 0, 0, 1, 0, 45, 0, 0x21]]),
-        // MPLS (RFC 3032) with a label, and with two: the last has the bit for the bottom of the stack.
+        // MPLS (RFC 3032) with one label, and with two: the last has the bottom-of-stack bit.
         (1, &[&ethernet, &[0x88, 0x47, 0, 1, 1, 64]]),
         (1, &[&ethernet, &[0x81, 0, 0, 5, 0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64]]),
         (1, &[&ethernet, &[0, 60, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0]]),
-        // Linux's cooked captures, of version 1 and 2, with a tag.
+        // Linux cooked captures, versions 1 and 2, with a tag.
         (113, &[&[0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 8, 0]]),
         (113, &[&[0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 0x81, 0, 0, 5, 8, 0]]),
         (276, &[&[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0]]),
-        // Raw, by each of its numbers.
+        // Raw IP, by each of its numbers.
         (101, &[]),
         (12, &[]),
         (14, &[]),
         (228, &[]),
-        // Loopback of BSD, of either order of bytes.
+        // BSD loopback in either byte order.
         (0, &[&[2, 0, 0, 0]]),
         (0, &[&[0, 0, 0, 2]]),
         (108, &[&[0, 0, 0, 2]]),
@@ -61,7 +61,7 @@ fn every_link_leads_to_the_packet() {
     for (link, head) in heads {
         let bytes = [&head.concat()[..], &packet].concat();
         assert_eq!(inner(*link, &bytes), Inner::Ip(&packet), "{link} {head:?}");
-        // Cut anywhere in its headers, it is no packet.
+        // A frame truncated anywhere in its headers has no packet.
         for cut in 0..head.concat().len() {
             assert!(!matches!(inner(*link, &bytes[..cut]), Inner::Ip([_, ..])), "{link} {cut}");
         }
@@ -77,7 +77,7 @@ fn ipv4_has_options_and_padding() {
     for options in [&[][..], &[1, 1, 1, 0], &[1; 40]] {
         let mut bytes = ip(6, 0x4000, options, &content);
         let whole = bytes.len() as u32;
-        // Ethernet fills up small frames.
+        // Ethernet pads small frames.
         bytes.extend([0; 6]);
         let found = Ip::read(&bytes, bytes.len() as u32).unwrap();
         assert_eq!(found.content, content);
@@ -86,7 +86,7 @@ fn ipv4_has_options_and_padding() {
         assert_eq!(found.from, Address::from(Ipv4Addr::new(10, 0, 0, 1)));
         assert_eq!((found.to.to_string(), found.place), ("10.0.0.2".into(), None));
     }
-    // A packet that a card is to divide has no length of its own.
+    // A packet that a network card is to segment has no length of its own.
     let mut bytes = ip(6, 0, &[], &content);
     bytes[2..4].fill(0);
     assert_eq!(Ip::read(&bytes, 3000).unwrap().length, 2980);
@@ -97,7 +97,8 @@ fn ipv4_has_options_and_padding() {
 #[test]
 fn ipv6_has_extensions() {
     let content = tcp(&[], 3);
-    // Hop-by-hop options, routing, a fragment that is whole, authentication of 16 bytes, destination options.
+    // Hop-by-hop options, routing, a fragment header of a whole packet, authentication of 16 bytes,
+    // destination options.
     let extensions = [
         &[43, 0, 1, 4, 0, 0, 0, 0][..],
         &[44, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -142,7 +143,7 @@ fn a_packet_arrives_with_the_last_of_its_fragments() {
         assert_eq!(found, Some((whole[..48].to_vec(), 120)));
         assert_eq!(fragments.incomplete(), 0);
     }
-    // Packets that never get whole take no more room than there is.
+    // Incomplete packets take limited memory.
     let mut fragments = Fragments::default();
     for id in 0..10_000_u16 {
         let mut bytes = ip(6, 0x2000, &[], &whole[..48]);
@@ -187,7 +188,7 @@ fn headers_that_are_cut_or_malformed_are_none() {
     for options in [[8, 1, 0, 0], [8, 0, 0, 0], [5, 200, 0, 0], [1, 1, 1, 9]] {
         assert!(Tcp::read(&tcp(&options, 0), 24).unwrap().options.is_cut, "{options:?}");
     }
-    // A header longer than the segment, and one shorter than any.
+    // A header longer than the segment, and one shorter than the minimum.
     assert_eq!(Tcp::read(&whole, 20), None);
     let mut short = whole;
     short[12] = 0x40;

@@ -1,25 +1,25 @@
-//! What a sender knows that is away from the place of the capture: it hears an ACK after the capture has
-//! seen it, and what it sends then is captured a round trip after the ACK.
+//! A sender away from the capture point: it hears an ACK after the capture has seen it, and the
+//! data that it then sends is captured a round trip after the ACK.
 //!
-//! Its time is told by its data as that is captured, and by each ACK when data may be captured that the
-//! sender sent because of it: when data echoes the timestamp of the ACK (RFC 7323 §3), or after the round
-//! trip between capture and sender.
+//! Such a sender's time is accounted by its data at the time of capture. An ACK takes effect when
+//! data may be captured that the sender sent because of it: when data echoes the ACK's timestamp
+//! (RFC 7323 §3), or after the round trip between capture and sender.
 
 use std::collections::VecDeque;
 
-/// Nearer senders hear at once, in nanoseconds.
+/// Senders nearer than this, in nanoseconds, hear ACKs at once.
 const NEAR: i64 = 1_000_000;
-/// ACKs on their way to the sender that are told apart.
+/// The limit of tracked ACKs on their way to the sender.
 const MOST_ACKS: usize = 128;
 
-/// What a sender knows of the receiver, and whether it repairs a loss.
+/// The sender's knowledge of the receiver, and of the repair of a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
-    /// The first byte that is not acknowledged.
+    /// The first unacknowledged byte.
     pub una: u64,
-    /// Up to where the receiver's window reaches, if it was seen.
+    /// The right edge of the receiver's window, if it was seen.
     pub edge: Option<u64>,
-    /// The number of the repair that is over, and of those before.
+    /// The number of the last completed repair.
     pub repaired: u32,
 }
 
@@ -32,23 +32,23 @@ struct Ack {
     known: Known,
 }
 
-/// A sender away from the capture.
+/// A sender away from the capture point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Away {
-    /// The round trip between capture and sender in the handshake, and as data has shown it last; 0: the
-    /// sender is near.
+    /// The round trip between capture and sender in the handshake, and as last measured by data; 0:
+    /// the sender is near.
     least: i64,
     round: i64,
     pub known: Known,
     acks: VecDeque<Ack>,
-    /// The timestamp of the ACK that it heard last, and when that was seen, until data comes.
+    /// The timestamp of the last ACK that the sender heard, and its capture time, until data comes.
     heard: Option<(u32, i64)>,
-    /// The timestamps of its last segment.
+    /// The timestamps of the sender's last segment.
     clocks: (u32, u32),
 }
 
 impl Away {
-    /// The round trip is so long; the sender knows this.
+    /// Sets the round trip and the sender's knowledge.
     pub fn set(&mut self, round: i64, known: Known) {
         self.acks.clear();
         self.least = if round > NEAR { round } else { 0 };
@@ -62,7 +62,7 @@ impl Away {
 
     /// The capture sees an ACK, after which the sender will know this.
     pub fn sees(&mut self, now: i64, clock: Option<u32>, known: Known) {
-        // Most segments of a side that sends alone acknowledge nothing new.
+        // Most segments of the only sending side acknowledge nothing new.
         if self.acks.back().map_or(self.known, |last| last.known) == known {
             return;
         }
@@ -74,14 +74,14 @@ impl Away {
         }
     }
 
-    /// When the next ACK has its effect, if that is not later than `now`.
+    /// When the next ACK takes effect, if no later than `now`.
     #[inline]
     pub fn next(&self, now: i64) -> Option<i64> {
         let at = self.acks.front()?.seen + self.round + self.round / 4;
         (at <= now).then_some(at)
     }
 
-    /// The next ACK has its effect. Whether it acknowledged something new.
+    /// The next ACK takes effect. Returns whether it acknowledged new data.
     pub fn hears(&mut self) -> bool {
         let Some(ack) = self.acks.pop_front() else { return false };
         let has_advanced = ack.known.una > self.known.una;
@@ -90,13 +90,13 @@ impl Away {
         has_advanced
     }
 
-    /// It sends a segment with these timestamps. Whether it did so together with the last: neither its clock
-    /// has gone on nor has it heard anything.
+    /// A segment with these timestamps is sent. Returns whether it was sent together with the last
+    /// one: the sender's clock has not advanced, and it has heard nothing meanwhile.
     pub fn is_burst(&mut self, clocks: (u32, u32)) -> bool {
         std::mem::replace(&mut self.clocks, clocks) == clocks
     }
 
-    /// Data echoes a timestamp. Whether the sender has heard something new.
+    /// Data echoes a timestamp. Returns whether the sender has heard anything new.
     pub fn is_echoed(&mut self, now: i64, echo: u32) -> bool {
         let mut has_advanced = false;
         while let Some(&Ack { seen, clock: Some(clock), .. }) = self.acks.front() {
@@ -107,7 +107,7 @@ impl Away {
             }
             has_advanced |= self.hears();
         }
-        // A sender that had nothing to send has waited longer.
+        // A sender without data to send has waited longer.
         if let Some((clock, seen)) = self.heard.take()
             && clock == echo
             && now - seen < 2 * self.round

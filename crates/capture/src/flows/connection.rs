@@ -1,4 +1,4 @@
-//! A connection: two sides, how it was opened and how it is closed.
+//! A connection: its two sides, how it was opened and how it was closed.
 
 use super::direction::{Half, Kind, Other};
 use super::rtt::LONGEST;
@@ -6,13 +6,14 @@ use super::sender_limits::Wait;
 use super::turns::Turn;
 use crate::decode::{Address, Flags, Ip, Tcp};
 
-/// So many packets in a row are missing at an interface whose capture is over.
+/// The number of consecutive missing packets at an interface after which its capture counts as
+/// over.
 const MOST_STRAYS: u8 = 8;
 
-/// An address and a port.
+/// An address and port.
 pub(super) type End = (Address, u16);
 
-/// Which side.
+/// A side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Client,
@@ -29,7 +30,7 @@ pub(super) enum Closing {
 /// A connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    /// Its number, in the order of first packets.
+    /// The number, in the order of first packets.
     pub number: u64,
     pub client: End,
     pub server: End,
@@ -43,11 +44,12 @@ pub(super) struct Connection {
     pub longest_gap: i64,
     pub duplicates: u64,
     pub turn: Turn,
-    /// By side, the interface where its packets are first seen, and how many in a row were not there.
+    /// For each side, the interface at which its packets are first seen, and the number of
+    /// consecutive packets missing there.
     homes: [Option<u32>; 2],
     strays: [u8; 2],
-    /// By side, the interface where its packets are seen last, if that is another one: near the other side,
-    /// which hears what they acknowledge when they are there.
+    /// For each side, the interface at which its packets are last seen, if another one: near the
+    /// other side, which has heard their ACKs by then.
     heard_at: [Option<u32>; 2],
     is_open: bool,
     /// When the last SYN and SYN-ACK were seen.
@@ -56,13 +58,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection that begins with this packet.
+    /// The connection that begins with this packet.
     pub fn new(number: u64, now: i64, ip: &Ip<'_>, tcp: &Tcp) -> Self {
         let (from, to) = ((ip.from, tcp.from), (ip.to, tcp.to));
         let is_syn = tcp.flags.has(Flags::SYN);
         let is_from_client = match (is_syn, tcp.flags.has(Flags::ACK)) {
             (true, is_answer) => !is_answer,
-            // Servers have the smaller port; of equal ones, the first to be seen sending is the client.
+            // Servers usually have the smaller port; of equal ports, the first side seen sending is
+            // the client.
             (false, _) => tcp.to <= tcp.from,
         };
         let (client, server) = if is_from_client { (from, to) } else { (to, from) };
@@ -88,19 +91,19 @@ impl Connection {
         }
     }
 
-    /// Whether this packet begins another connection between the same ends.
+    /// Whether this packet begins another connection between the same endpoints.
     pub fn is_over_with(&self, ip: &Ip<'_>, tcp: &Tcp) -> bool {
         tcp.flags.has(Flags::SYN)
             && !tcp.flags.has(Flags::ACK)
             && self.halves[self.side(ip, tcp) as usize].is_another(tcp.seq)
     }
 
-    /// Who sent a packet.
+    /// The sender of a packet.
     pub fn side(&self, ip: &Ip<'_>, tcp: &Tcp) -> Side {
         if self.client == (ip.from, tcp.from) { Side::Client } else { Side::Server }
     }
 
-    /// Whether both sides have said that they are done.
+    /// Whether both sides have closed.
     pub fn is_closed(&self) -> bool {
         match self.closing {
             Some(Closing::Reset(_)) => true,
@@ -108,12 +111,12 @@ impl Connection {
         }
     }
 
-    /// Pieces of flights that it remembers.
+    /// The number of remembered pieces of flights.
     pub fn pieces(&self) -> usize {
         self.halves[0].pieces() + self.halves[1].pieces()
     }
 
-    /// A packet that is there twice.
+    /// Handles a duplicate of a packet.
     pub fn duplicate(
         &mut self,
         (now, interface): (i64, u32),
@@ -133,7 +136,7 @@ impl Connection {
         let at = &mut self.heard_at[side as usize];
         let is_last = *at == Some(interface);
         if !self.is_open {
-            // Of several interfaces, the last that a packet of the handshake comes to.
+            // Of several interfaces, the last one that a packet of the handshake reaches.
             *at = Some(interface);
         } else if at.is_none() {
             *at = Some(interface);
@@ -155,8 +158,9 @@ impl Connection {
         }
     }
 
-    /// A packet of a side is first seen at an interface. The captures of a file may not begin and end
-    /// together: where the capture beside a side is over, what that side hears is not captured there either.
+    /// A packet of a side is first seen at an interface. The captures in a file may not begin and
+    /// end together: once the capture beside a side is over, arrivals at that side are not captured
+    /// there either.
     #[inline]
     fn is_seen_first(&mut self, side: Side, interface: u32) {
         let (home, strays) = (&mut self.homes[side as usize], &mut self.strays[side as usize]);
@@ -192,7 +196,8 @@ impl Connection {
         other.will_hear(now, tcp);
     }
 
-    /// A segment, captured at `now` on an interface. `most`: pieces that a flight may have.
+    /// Handles a segment, captured at `now` on an interface. `most`: the limit of pieces in a
+    /// flight.
     pub fn segment(
         &mut self,
         (now, interface): (i64, u32),
@@ -202,7 +207,7 @@ impl Connection {
         most: usize,
     ) -> Kind {
         let side = self.side(ip, tcp);
-        // Clocks may go back; waiting takes no less than no time.
+        // Clocks may go back; waiting times are never negative.
         let now = now.max(self.last);
         self.waited(now);
         self.opens(now, side, tcp);
@@ -228,7 +233,8 @@ impl Connection {
             self.closing.get_or_insert(Closing::Reset(side));
             return Kind::Reset;
         }
-        // The peer still has a connection that was before, and says what it expects there (RFC 5961 §4.2).
+        // A challenge ACK: the peer still has an earlier connection, and says what it expects there
+        // (RFC 5961 §4.2).
         let is_challenge = tcp.flags.has(Flags::ACK) && !me.has_syn && other.did_not_send(tcp.ack);
         if is_challenge {
             me.count.acks += 1;
@@ -270,17 +276,17 @@ impl Connection {
         kind
     }
 
-    /// Whether windows are scaled: both sides have said so, or their handshake was not seen.
+    /// Whether windows are scaled: both sides agreed, or their handshake was not seen.
     fn has_scale(&self) -> bool {
         self.halves.iter().all(|half| half.scale.is_some() || !half.has_syn)
     }
 
-    /// The window that a segment of this side offers.
+    /// The window advertised by a segment of this side.
     pub fn window(&self, side: Side, tcp: &Tcp) -> u64 {
         self.halves[side as usize].window(tcp, self.has_scale())
     }
 
-    /// Time since the last packet.
+    /// Accounts for the time since the last packet.
     fn waited(&mut self, now: i64) {
         let from = std::mem::replace(&mut self.last, now);
         let waited = now - from;
@@ -300,7 +306,7 @@ impl Connection {
         }
     }
 
-    /// The part of a segment in the handshake.
+    /// Tracks the handshake by a segment.
     fn opens(&mut self, now: i64, side: Side, tcp: &Tcp) {
         let is_syn = tcp.flags.has(Flags::SYN);
         if self.is_open && !is_syn {
@@ -317,7 +323,7 @@ impl Connection {
             (true, Side::Client) => self.syn = Some(now),
             (true, Side::Server) => {
                 let before = self.syn_ack.replace(now);
-                // One that is sent again tells of the timer.
+                // The time of a retransmitted SYN-ACK is that of a timer.
                 if let Some(syn) = self.syn.filter(|&syn| before.is_none_or(|at| at < syn)) {
                     self.halves[1].is_away_by((now - syn).min(LONGEST));
                 }
@@ -329,7 +335,8 @@ impl Connection {
                     self.handshake = self.syn.map(|_| now - self.start);
                 }
             }
-            // Data of the server: the rest of the handshake is not in the capture.
+            // Data of the server without a SYN-ACK: the rest of the handshake is not in the
+            // capture.
             (false, Side::Server) if tcp.payload > 0 && self.syn_ack.is_none() => {
                 self.is_open = true;
             }
@@ -343,7 +350,7 @@ impl Connection {
         if client.count.bytes >= server.count.bytes { Side::Client } else { Side::Server }
     }
 
-    /// How it was closed, in a word or two.
+    /// How the connection was closed, in a word or two.
     pub fn closed(&self) -> &'static str {
         let [client, server] = &self.halves;
         match self.closing {

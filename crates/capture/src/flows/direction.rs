@@ -1,4 +1,4 @@
-//! One side of a connection: what it sent, and what became of it.
+//! One side of a connection: the data it sent, and its fate.
 
 use super::away::{Away, Known};
 use super::flight::{Flight, Ranges, Sent};
@@ -8,17 +8,17 @@ use super::sender_limits::{Spent, Wait};
 use crate::decode::{Flags, Tcp};
 use std::collections::VecDeque;
 
-/// A sequence number cannot be told from one of another round if it is further away than this.
+/// Sequence numbers further apart than this are ambiguous after wrapping.
 const FARTHEST: u64 = 1 << 30;
-/// Data that nobody acknowledges in the capture is followed in so many pieces.
+/// The limit of pieces of data that is never acknowledged in the capture.
 const MOST_UNACKNOWLEDGED: usize = 4096;
-/// A segment that fills a gap within so many nanoseconds was overtaken, not sent again, where no round
-/// trip is known.
+/// A segment that fills a gap within this time, in nanoseconds, was reordered rather than
+/// retransmitted, where no round trip is known.
 const SOON: i64 = 3_000_000;
-/// Repetitions that are remembered until the receiver says that they were not needed.
+/// The limit of retransmissions remembered until the receiver reports them as spurious.
 const MOST_REPEATS: usize = 1024;
 
-/// What is counted of a side.
+/// The counters of a side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
     pub packets: u64,
@@ -28,7 +28,7 @@ pub(super) struct Counters {
     pub bytes: u64,
     pub repeated_segments: u64,
     pub repeated_bytes: u64,
-    /// By [`Cause`].
+    /// Indexed by [`Cause`].
     pub causes: [u64; 4],
     pub spurious: u64,
     pub repeated_handshakes: u64,
@@ -50,11 +50,11 @@ pub(super) struct Counters {
     pub ce: u64,
     pub ece: u64,
     pub cwr: u64,
-    /// Segments that are larger than the other side takes.
+    /// Segments larger than the other side's MSS.
     pub oversized: u64,
 }
 
-/// A repetition that may turn out not to have been needed.
+/// A retransmission that may turn out to be spurious.
 #[derive(Clone, Copy, Debug)]
 struct Repeated {
     start: u64,
@@ -85,68 +85,68 @@ pub(super) struct Half {
     pub repair: Repair,
     pub estimate: Estimate,
     away: Away,
-    /// Repairs of losses so far, and whether the timer began the last.
+    /// The number of loss repairs, and whether the last began with a timeout.
     repairs: u32,
     is_by_timer: bool,
-    /// Whether `next` and what follows are known.
+    /// Whether `next` and the following fields are known.
     is_placed: bool,
-    /// Behind the last byte that was sent, and the first that is not acknowledged.
+    /// The next new byte, and the first unacknowledged one.
     next: u64,
     una: u64,
     /// The end of the SYN.
     first: u64,
-    /// Up to where the receiver's window reaches; none before it was seen.
+    /// The right edge of the receiver's window; `None` before it was seen.
     edge: Option<u64>,
     flight: Flight,
     sacked: Ranges,
     unseen: Option<Unseen>,
     repeats: VecDeque<Repeated>,
-    /// The last segment that took sequence numbers was one byte to a closed window.
+    /// Whether the last segment with data was one byte to a closed window.
     is_probing: bool,
-    /// The last segment with new data was less than full.
+    /// Whether the last segment with new data was less than full.
     is_short: bool,
-    /// The window as it stood in the last header, and the last acknowledgment.
+    /// The last window field, unscaled, and the last acknowledgment number.
     last_window: Option<u16>,
     last_ack: Option<u32>,
 }
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It takes no sequence numbers.
+    /// Takes no sequence numbers.
     Ack,
-    /// A SYN or a FIN without data, for the first time.
+    /// A first SYN or FIN without data.
     Control,
-    /// Data that is sent for the first time, and was seen in its order.
+    /// New data, seen in order.
     Data,
-    /// Data that others overtook before the place of the capture.
+    /// Data that was reordered before the capture point.
     OutOfOrder,
     Keepalive,
-    /// It asks whether a closed window is open again.
+    /// A window probe, sent to a closed window.
     WindowProbe,
-    /// A SYN or a FIN without data, again.
+    /// A retransmitted SYN or FIN without data.
     ControlAgain,
-    /// Data, again.
+    /// Retransmitted data.
     Again(Cause),
     Reset,
-    /// A copy that the capture has of a packet.
+    /// A duplicate of a packet in the capture.
     Copy,
-    /// Its sequence number is none that the sender could have.
+    /// A segment with an impossible sequence number.
     Strange,
 }
 
-/// What one side sees of the other.
+/// One side's view of the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Other {
     pub mss: Option<u16>,
     pub has_packets: bool,
-    /// Whether both agreed on it.
+    /// Whether both agreed on SACK.
     pub has_sack: bool,
     pub has_timestamps: bool,
 }
 
 impl Half {
-    /// A sequence number as a place that does not wrap.
+    /// A sequence number unwrapped to 64 bits.
     #[inline]
     fn place(&self, seq: u32) -> u64 {
         let ahead = seq.wrapping_sub(self.next as u32).cast_signed();
@@ -162,42 +162,42 @@ impl Half {
         }
     }
 
-    /// A sequence number as Wireshark shows it: the SYN has 0, the first byte of data 1.
+    /// A sequence number as shown by Wireshark: the SYN has 0, the first byte of data 1.
     pub fn relative(&self, seq: u32) -> Option<u64> {
         let place = self.is_placed.then(|| self.place(seq))?;
         (place + 1).checked_sub(self.first)
     }
 
-    /// Pieces that it remembers.
+    /// The number of remembered pieces.
     pub fn pieces(&self) -> usize {
         self.flight.len()
     }
 
-    /// Whether a SYN begins another connection than this side has.
+    /// Whether a SYN begins another connection.
     pub fn is_another(&self, seq: u32) -> bool {
         self.is_placed && self.first.wrapping_sub(1) as u32 != seq
     }
 
-    /// Whether all that it has sent is a SYN, and an ACK is not of that.
+    /// Whether the side has sent only a SYN, and an ACK is not for that.
     #[inline]
     pub fn did_not_send(&self, ack: u32) -> bool {
         self.has_syn && self.next == self.first && ack != self.next as u32
     }
 
-    /// The round trip from the capture to it and back is so long.
+    /// Sets the round trip from the capture to this side and back.
     pub fn is_away_by(&mut self, round: i64) {
         self.repair.near = round;
         self.away.set(round, self.told());
     }
 
-    /// What the capture tells it.
+    /// What the capture tells of the other side.
     fn told(&self) -> Known {
         let is_open = self.repair.state() == State::Open;
         let repaired = self.repairs - u32::from(!is_open);
         Known { una: self.una, edge: self.edge, repaired }
     }
 
-    /// The other side's ACK, which was just seen, is on its way to it.
+    /// The other side's ACK, just captured, is on its way to this side.
     #[inline]
     pub fn will_hear(&mut self, now: i64, tcp: &Tcp) {
         if self.away.is_away() {
@@ -207,7 +207,7 @@ impl Half {
         }
     }
 
-    /// What it sends shows what it has heard.
+    /// A segment of this side shows what it has heard.
     #[inline]
     pub fn shows_heard(&mut self, now: i64, tcp: &Tcp) {
         if self.away.is_away() {
@@ -219,7 +219,7 @@ impl Half {
     fn shows_heard_away(&mut self, now: i64, tcp: &Tcp) {
         let mut has_advanced =
             tcp.options.timestamps.is_some_and(|(_, echo)| self.away.is_echoed(now, echo));
-        // Data is sent when the handshake is over.
+        // Data is sent only after the handshake.
         while tcp.payload > 0 && self.away.known.una < self.first && self.away.hears() {
             has_advanced = true;
         }
@@ -229,13 +229,13 @@ impl Half {
         }
     }
 
-    /// It waits, in an open connection.
+    /// Accounts for waiting time in an open connection.
     #[inline]
     pub fn waits(&mut self, from: i64, to: i64, is_closing: bool) {
         if self.away.is_away() {
             return self.waits_away(from, to, is_closing);
         }
-        // What the sender sent at once is not here before its ACK has been to the sender.
+        // Data sent in response to an ACK is captured only after the ACK has reached the sender.
         let is_on_its_way = self.is_on_its_way(to - from);
         let wait = if is_on_its_way { Wait::Window } else { self.waits_for(is_closing) };
         self.spent.add(wait, to - from);
@@ -262,25 +262,25 @@ impl Half {
         }
     }
 
-    /// Whether its SYN is not acknowledged.
+    /// Whether this side's SYN is not acknowledged.
     #[inline]
     pub fn is_opening(&self) -> bool {
         self.una < self.first
     }
 
-    /// Whether something is in flight.
+    /// Whether data is in flight.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.una < self.next
     }
 
-    /// Whether its FIN is acknowledged.
+    /// Whether this side's FIN is acknowledged.
     pub fn is_done(&self) -> bool {
         self.has_fin && !self.is_busy()
     }
 
-    /// Whether what it sent after an ACK of all data may have been on its way for so long: the last segment
-    /// was full, and there is a way between the sender and the capture.
+    /// Whether data sent after an ACK of everything may have been on its way for this time: the
+    /// last segment was full, and the sender is away from the capture.
     #[inline]
     fn is_on_its_way(&self, waited: i64) -> bool {
         self.una == self.next
@@ -290,7 +290,7 @@ impl Half {
             && waited <= self.repair.near + self.repair.near / 4
     }
 
-    /// What it waits for, while the connection is open.
+    /// What this side waits for, while the connection is open.
     #[inline]
     fn waits_for(&self, is_closing: bool) -> Wait {
         let repair = match self.repair.state() {
@@ -301,7 +301,7 @@ impl Half {
         self.waits_knowing(self.una, self.edge, repair, is_closing)
     }
 
-    /// The same, by what it has heard.
+    /// The same for a sender away from the capture, by what it has heard.
     fn waits_for_away(&self, is_closing: bool) -> Wait {
         let Known { una, edge, repaired } = self.away.known;
         if una < self.first {
@@ -322,7 +322,7 @@ impl Half {
     ) -> Wait {
         let full = self.count.largest_segment.max(1);
         let has_room = edge.is_none_or(|edge| self.next + full <= edge);
-        // A FIN alone is no data.
+        // A FIN alone is not data.
         let is_sending = una + u64::from(self.has_fin) < self.next;
         match repair {
             _ if !is_sending => match () {
@@ -337,8 +337,8 @@ impl Half {
         }
     }
 
-    /// So many segments a packet with this much data was when it was sent: a network card may have divided
-    /// it afterwards, or put it together before it was captured.
+    /// How many segments a packet with this much data was on the wire: a network card may segment
+    /// it later, or have merged it before the capture.
     #[inline]
     fn segments_of(payload: u64, other: Other) -> u64 {
         let Some(mss) = other.mss else { return 1 };
@@ -346,14 +346,14 @@ impl Half {
         if payload <= full { 1 } else { payload.div_ceil(full) }
     }
 
-    /// The receiver's window is closed, as far as is known.
+    /// Whether the receiver's window is closed, as far as known.
     #[inline]
     fn is_shut(&self) -> bool {
         self.edge.is_some_and(|edge| edge <= self.una)
     }
 
-    /// A segment without data is a probe if its sequence number is one below the next: a keepalive (RFC 9293
-    /// §3.8.4), or while the receiver's window is closed the window probe of Linux.
+    /// A segment without data is a probe if its sequence number is one below the next: a keepalive
+    /// (RFC 9293 §3.8.4), or Linux's window probe while the receiver's window is closed.
     #[inline]
     pub fn probes(&mut self, tcp: &Tcp) -> Option<Kind> {
         let is_probe = self.una == self.next
@@ -369,8 +369,8 @@ impl Half {
         Some(Kind::Keepalive)
     }
 
-    /// It will send something that takes sequence numbers. If it sent that together with what it sent last: the
-    /// time between them.
+    /// A segment with sequence numbers is about to be sent. If it was sent together with the last
+    /// one, takes out the time between them.
     #[inline]
     pub fn begins(&mut self, tcp: &Tcp) -> i64 {
         if !self.away.is_away() {
@@ -384,7 +384,7 @@ impl Half {
         between
     }
 
-    /// The time between what it sent and what it sent last goes by what it waits for afterwards.
+    /// Accounts the time between the last two segments by what the side waits for afterwards.
     #[inline]
     pub fn has_sent(&mut self, between: i64) {
         if between > 0 {
@@ -393,7 +393,7 @@ impl Half {
         }
     }
 
-    /// It sends something that takes sequence numbers.
+    /// A segment that takes sequence numbers is sent.
     pub fn sends(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) -> Kind {
         let length = u64::from(tcp.sequence_length());
         let payload = u64::from(tcp.payload);
@@ -411,7 +411,7 @@ impl Half {
         }
         let mut kind = if payload > 0 { Kind::Data } else { Kind::Control };
         self.takes_probe_back(start);
-        // The byte behind a closed window, which the receiver may throw away (RFC 9293 §3.8.6.1).
+        // The byte beyond a closed window, which the receiver may discard (RFC 9293 §3.8.6.1).
         let is_probe = payload == 1 && length == 1 && start == self.next && self.is_shut();
         if start < self.next {
             if payload <= 1 && start + 1 == self.next && self.una == self.next && payload == length
@@ -439,9 +439,10 @@ impl Half {
         if is_probe { Kind::WindowProbe } else { kind }
     }
 
-    /// If a range was acknowledged before it was seen, and comes now, soon enough to be the original: up to
-    /// where. A capture of several queues, or of two places, may have a segment behind its ACK, and a
-    /// network card may put segments together of which the first are acknowledged.
+    /// If a range was acknowledged before it was seen and comes now, soon enough to be the
+    /// original: the end of the range. A capture of several queues, or of two points, may have a
+    /// segment behind its ACK, and a network card may merge segments of which the first are already
+    /// acknowledged.
     #[inline]
     fn behind_its_ack(&mut self, now: i64, start: u64, end: u64) -> Option<u64> {
         let unseen = self.unseen.as_mut()?;
@@ -456,8 +457,8 @@ impl Half {
         Some(unseen.from)
     }
 
-    /// The byte of a window probe that was not acknowledged is sent again: the receiver had no room for it,
-    /// so this is no retransmission.
+    /// The unacknowledged byte of a window probe is sent again. The receiver had no room for it, so
+    /// this is not a retransmission.
     #[inline]
     fn takes_probe_back(&mut self, start: u64) {
         if self.is_probing && start == self.una && start + 1 == self.next {
@@ -512,12 +513,12 @@ impl Half {
         self.next = end;
     }
 
-    /// It sends a range again, or for the first time that is seen.
+    /// A range is sent again, or seen for the first time.
     fn repeats(&mut self, now: i64, (start, end): (u64, u64), tcp: &Tcp, other: Other) -> Kind {
         if tcp.flags.has(Flags::SYN) {
             self.count.repeated_handshakes += 1;
             if self.away.is_away() && self.count.bytes == 0 {
-                // It has not heard of the end of its handshake yet.
+                // The sender has not heard of the end of its handshake yet.
                 self.away.set(self.repair.near, Known { una: start, ..self.told() });
                 self.spent.opens_again();
             }
@@ -530,7 +531,7 @@ impl Half {
         let clock = tcp.options.timestamps.map_or(0, |(clock, _)| clock);
         let head_last = self.flight.head().map_or(now, |head| head.last);
         let (mut is_late, mut gap_since) = (self.una < end, i64::MIN);
-        // Bytes that are seen for the first time.
+        // Bytes seen for the first time.
         let mut filled = 0;
         let is_head = start <= self.una;
         self.flight.within(start, end, |piece| {
@@ -538,7 +539,7 @@ impl Half {
                 gap_since = gap_since.max(piece.first);
                 filled += piece.end - piece.start;
                 piece.times = 1;
-                // Nobody knows when it was sent first.
+                // The time of the first transmission is unknown.
                 piece.is_sacked = true;
             } else {
                 is_late = false;
@@ -551,7 +552,7 @@ impl Half {
         });
         let payload = (end - start).min(tcp.payload.into());
         if is_late && gap_since > i64::MIN {
-            // The first time that it is seen. What a network has only overtaken comes soon.
+            // The data is seen for the first time. Reordered data comes soon.
             self.count.missing_bytes = self.count.missing_bytes.saturating_sub(end - start);
             self.count.bytes += payload;
             let round = self.estimate.smoothed() + self.repair.near;
@@ -608,7 +609,7 @@ impl Half {
             return heard;
         }
         if ack > self.next {
-            // The capture lacks what is acknowledged, or has it behind its ACK.
+            // The acknowledged data is missing from the capture, or behind its ACK.
             self.count.missing_bytes += ack - self.next;
             self.unseen = Some(Unseen { from: self.next, to: ack, since: now });
             self.next = ack;
@@ -636,7 +637,7 @@ impl Half {
                 }
             }
             if seen.is_repeat {
-                // What is behind a gap was acknowledged when the gap was filled, not when it arrived.
+                // Data behind a gap was acknowledged when the gap was filled, not when it arrived.
                 newest = None;
             }
             self.una = ack;
@@ -668,7 +669,7 @@ impl Half {
         heard.has_dsack = has_dsack;
         if let Some(first) = newest {
             let sample = now - first;
-            // What takes a SYN or FIN alone is no sample of data.
+            // A SYN or FIN alone is no RTT sample of data.
             if self.count.segments > 0 && sample >= 0 {
                 self.round_trips.add(sample);
             }
@@ -678,8 +679,8 @@ impl Half {
         heard
     }
 
-    /// The first segment that is not acknowledged was sent again, and the other side echoes a clock that is
-    /// older (RFC 3522 §3.2).
+    /// Whether the first unacknowledged segment was retransmitted, and the other side echoes an
+    /// older timestamp (Eifel, RFC 3522 §3.2).
     fn is_eifel(&self, echo: Option<u32>) -> bool {
         let Some(echo) = echo else { return false };
         self.flight.head().is_some_and(|head| {
@@ -691,7 +692,7 @@ impl Half {
         })
     }
 
-    /// Whether the first block tells of data that had arrived before (RFC 2883 §4).
+    /// Whether the first block is a DSACK, for data that had arrived before (RFC 2883 §4).
     fn hears_dsack(&mut self, ack: u64, blocks: &[(u32, u32)]) -> bool {
         let place = |(from, to)| (self.place(from), self.place(to));
         let (from, to) = place(blocks[0]);
@@ -708,26 +709,26 @@ impl Half {
         is_dsack
     }
 
-    /// Repetitions in a range were not needed.
+    /// Retransmissions in a range were spurious.
     fn is_spurious(&mut self, from: u64, to: u64) {
         for repeat in &mut self.repeats {
             if !repeat.is_spurious && from <= repeat.start && repeat.end <= to {
                 repeat.is_spurious = true;
                 self.count.spurious += 1;
-                // A receiver tells of each once.
+                // A receiver reports each of them once.
                 break;
             }
         }
     }
 
-    /// The window that a segment offers.
+    /// The window advertised by a segment.
     #[inline]
     pub fn window(&self, tcp: &Tcp, is_scaled: bool) -> u64 {
         let has_shift = is_scaled && !tcp.flags.has(Flags::SYN);
         u64::from(tcp.window) << if has_shift { self.scale.unwrap_or(0) } else { 0 }
     }
 
-    /// It offers a window for what the other side sends.
+    /// Records the window that this side advertises.
     #[inline]
     pub fn offers(&mut self, tcp: &Tcp, is_scaled: bool) -> u64 {
         let window = self.window(tcp, is_scaled);
@@ -742,7 +743,7 @@ impl Half {
         window
     }
 
-    /// The other side's window, from what it acknowledged on.
+    /// The other side's window, relative to its acknowledgment.
     #[inline]
     pub fn may_send(&mut self, ack: u32, window: u64) {
         let edge = self.place(ack) + window;
@@ -752,7 +753,7 @@ impl Half {
         }
     }
 
-    /// Whether an ACK repeats the one before: neither its number nor its window has changed.
+    /// Whether an ACK is a duplicate: neither its number nor its window has changed.
     #[inline]
     pub fn repeats_ack(&mut self, tcp: &Tcp) -> bool {
         let is_same = self.last_ack == Some(tcp.ack) && self.last_window == Some(tcp.window);
@@ -761,7 +762,7 @@ impl Half {
     }
 }
 
-/// What an ACK did.
+/// The effect of an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
     pub segments: u64,

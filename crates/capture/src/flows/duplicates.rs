@@ -1,18 +1,18 @@
-//! Packets that are there twice: a mirror port copies a packet where it comes in and where it goes out, and
-//! a capture at several interfaces has it at each.
+//! Duplicate packets: a mirror port copies a packet where it enters and where it leaves, and a
+//! capture at several interfaces has it at each of them.
 
 use crate::decode::{Ip, Tcp};
 
-/// So many packets are remembered of a capture at one interface, as a power of two.
+/// The number of packets remembered for a capture at one interface, as a power of two.
 const BITS: u32 = 13;
-/// The same of a capture at several: between two of them there may be a long queue.
+/// The same for a capture at several interfaces, between which there may be a long queue.
 const BITS_OF_SEVERAL: u32 = 17;
-/// Packets whose hash leads to the same place: the oldest of them goes.
+/// The associativity: packets with the same place, of which the oldest is replaced.
 const WAYS: usize = 8;
-/// Copies at one interface are not further apart, in nanoseconds.
+/// The largest distance between copies at one interface, in nanoseconds.
 const APART: i64 = 2_000_000;
 
-/// The last packets.
+/// Recent packets.
 pub(super) struct Twice {
     seen: Vec<[Packet; WAYS]>,
     bits: u32,
@@ -36,8 +36,9 @@ impl Twice {
         Self { seen: vec![[Packet::default(); WAYS]; (1 << bits) / WAYS], bits }
     }
 
-    /// Whether this packet was seen before; remembers where it was seen first. A header without a number of
-    /// its own that carries no data is a copy only at another interface: an ACK may be repeated at the first.
+    /// Whether this packet was seen before; remembers where it was seen first. A packet without an
+    /// IP identification and without data is a copy only at another interface: at the same one it
+    /// may be a repeated ACK.
     #[inline]
     pub fn has_seen(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp) -> bool {
         let id = ip.id.unwrap_or(0);
@@ -58,7 +59,7 @@ impl Twice {
         for word in words {
             hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
-        // Close places for close packets would fill up.
+        // Spreads similar packets over all places.
         hash = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let packet = Packet { hash: hash | 1, time, interface };
         let set = self.place(packet.hash);
@@ -80,7 +81,7 @@ impl Twice {
         (hash >> (64 - self.bits)) as usize / WAYS
     }
 
-    /// The capture is of several interfaces.
+    /// The capture has several interfaces.
     pub fn expect_several(&mut self) {
         if self.bits == BITS_OF_SEVERAL {
             return;

@@ -1,29 +1,29 @@
-//! What was sent and is not acknowledged yet, in order, without gaps.
+//! Data in flight: sent and not yet acknowledged, in order and without gaps.
 
 use std::collections::VecDeque;
 
-/// So many pieces are looked at for one packet; a segment covers that many of no sender.
+/// The limit of pieces examined for one packet; no sender's segment covers more.
 const MOST_PIECES: usize = 1024;
-/// Flights of more pieces are not divided further.
+/// Flights with more pieces are not split further.
 const MOST_TO_DIVIDE: usize = 1 << 16;
 
-/// A piece of what was sent, mostly a segment.
+/// A piece of the flight, usually a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// Its first byte, and that behind its last.
+    /// The first byte, and the byte behind the last.
     pub start: u64,
     pub end: u64,
-    /// When it was sent first, and last.
+    /// When the piece was first sent, and last.
     pub first: i64,
     pub last: i64,
-    /// The timestamp of its first repetition.
+    /// The timestamp of its first retransmission.
     pub repeat_clock: u32,
-    /// How often it was sent; 0: it was not seen.
+    /// The number of transmissions; 0: none was seen.
     pub times: u16,
     pub is_sacked: bool,
 }
 
-/// What is in flight.
+/// The data in flight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
     pieces: VecDeque<Sent>,
@@ -34,12 +34,12 @@ impl Flight {
         self.pieces.len()
     }
 
-    /// The piece that is to be acknowledged first.
+    /// The first unacknowledged piece.
     pub fn head(&self) -> Option<&Sent> {
         self.pieces.front()
     }
 
-    /// Adds a piece behind all others. If there are `most` pieces, it becomes part of the last.
+    /// Appends a piece. If there are `most` pieces, it is merged into the last.
     pub fn push(&mut self, piece: Sent, most: usize) {
         let is_full = self.pieces.len() >= most;
         match self.pieces.back_mut() {
@@ -51,7 +51,7 @@ impl Flight {
         }
     }
 
-    /// Takes a piece that ends at `to` or before it.
+    /// Removes the first piece if it ends at `to` or before.
     pub fn take_until(&mut self, to: u64) -> Option<Sent> {
         let first = self.pieces.front_mut()?;
         if first.end <= to {
@@ -65,7 +65,7 @@ impl Flight {
         None
     }
 
-    /// Looks at the pieces of a range, divided at its ends.
+    /// Visits the pieces of a range, splitting pieces at its ends.
     pub fn within(&mut self, from: u64, to: u64, mut look: impl FnMut(&mut Sent)) {
         let mut place = self.pieces.partition_point(|piece| piece.end <= from);
         let may_divide = self.pieces.len() < MOST_TO_DIVIDE;
@@ -82,7 +82,7 @@ impl Flight {
         }
     }
 
-    /// Divides a piece, if `at` is within it.
+    /// Splits a piece, if `at` is inside it.
     fn divide(&mut self, place: usize, at: u64) -> bool {
         let Some(piece) = self.pieces.get_mut(place) else { return false };
         if piece.start >= at || piece.end <= at {
@@ -95,13 +95,13 @@ impl Flight {
     }
 }
 
-/// Ranges that do not touch, in order: what was acknowledged out of order.
+/// Disjoint ranges in order: data acknowledged out of order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
     ranges: Vec<(u64, u64)>,
 }
 
-/// More ranges than any receiver tells of in a flight.
+/// More ranges than any receiver reports in a flight.
 const MOST_RANGES: usize = 4096;
 
 impl Ranges {
@@ -109,7 +109,7 @@ impl Ranges {
         self.ranges.is_empty()
     }
 
-    /// Forgets what is before `to`.
+    /// Removes everything before `to`.
     pub fn trim(&mut self, to: u64) {
         if self.ranges.first().is_some_and(|range| range.0 < to) {
             let gone = self.ranges.partition_point(|range| range.1 <= to);
@@ -120,7 +120,7 @@ impl Ranges {
         }
     }
 
-    /// Adds a range; calls `new` for what of it was not there.
+    /// Adds a range; calls `new` for the parts that were not there.
     pub fn add(&mut self, (from, to): (u64, u64), mut new: impl FnMut(u64, u64)) {
         let first = self.ranges.partition_point(|range| range.1 < from);
         let mut last = first;

@@ -1,20 +1,21 @@
-//! What happened to each TCP connection of a capture.
+//! Analyses each TCP connection of a capture.
 //!
 //! | file | job |
 //! |---|---|
 //! | `connection` | two sides, the handshake and the close |
-//! | `direction` | what one side sent, and what became of it |
-//! | `away` | what a sender knows that is away from the capture |
-//! | `flight` | what is sent and not acknowledged |
-//! | `repair` | why a sender sends again |
+//! | `direction` | the data of one side, and its fate |
+//! | `away` | a sender away from the capture point |
+//! | `flight` | data in flight |
+//! | `repair` | why a sender retransmits |
 //! | `rtt` | round trips |
-//! | `sender_limits` | what a sender's time went by |
-//! | `duplicates` | packets that are there twice |
-//! | `row` | the table |
+//! | `sender_limits` | what a sender's time was spent on |
+//! | `duplicates` | duplicate packets |
+//! | `row` | the table of connections |
 //! | `packets` | packets of chosen connections, one by one |
-//! | `turns` | requests and answers |
+//! | `turns` | requests and responses |
 //!
-//! Memory depends on the connections that are open, not on the packets: one that is over becomes a row.
+//! Memory depends on the number of open connections, not of packets: a closed connection becomes a
+//! row.
 
 mod away;
 mod connection;
@@ -39,26 +40,26 @@ use duplicates::Twice;
 use std::collections::BTreeSet;
 use tcplab_tables::Table;
 
-/// How long after its end a connection waits for late packets, in nanoseconds.
+/// How long a closed connection waits for late packets, in nanoseconds.
 const LINGER: i64 = 60_000_000_000;
-/// Pieces of flights that all connections together may have: about 200 MB.
+/// The limit of pieces of flights of all connections together: about 200 MB.
 const MOST_PIECES: usize = 4 << 20;
 
-/// Connections that are followed at once, unless another number is asked for.
+/// The default limit of connections followed at once.
 pub const MOST_CONNECTIONS: usize = 200_000;
 
-/// The ends of a connection, the smaller first.
+/// The endpoints of a connection, the smaller one first.
 type Key = ((Address, u16), (Address, u16));
 
-/// Where connections are by their ends. Each table has a seed of its own, so that no capture can be made
-/// whose connections all have the same hash.
+/// The slots of connections by their endpoints. Each table has its own seed, so that no capture can
+/// be crafted whose connections all collide.
 #[expect(clippy::disallowed_types, reason = "asked by key, never gone through")]
 type Places = std::collections::HashMap<Key, u32, foldhash::fast::RandomState>;
 
 /// Follows the connections of a capture.
 pub struct Flows {
     places: Places,
-    /// The connections that are followed, and free places.
+    /// The connections followed, and free slots.
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// The connection that has been silent longest, and the one that has sent last.
@@ -70,49 +71,49 @@ pub struct Flows {
     begin: Option<i64>,
     table: Table<CaptureFlowRow>,
     found: Found,
-    /// The connections whose packets are told one by one.
+    /// The connections whose packets are reported one by one.
     chosen: BTreeSet<u64>,
     packets: Table<CapturePacketRow>,
-    /// Nothing if turns are not asked for.
+    /// `None` if turns are not requested.
     turns: Option<Table<CaptureTurnRow>>,
 }
 
-/// A place for a connection, in a list by the time of the last packet.
+/// The slot of a connection, in a list by the time of the last packet.
 struct Slot {
     connection: Box<Connection>,
     before: u32,
     behind: u32,
 }
 
-/// No place.
+/// No slot.
 const NONE: u32 = u32::MAX;
 
-/// What there is to tell of the connections of a capture.
+/// The results of a capture's connections.
 pub struct Told {
     /// A row for each connection.
     pub flows: Table<CaptureFlowRow>,
-    /// A row for each packet of those that were chosen.
+    /// A row for each packet of chosen connections.
     pub packets: Table<CapturePacketRow>,
-    /// A row for each turn of each connection, if they were asked for.
+    /// A row for each turn of each connection, if requested.
     pub turns: Table<CaptureTurnRow>,
-    /// What they say about the capture.
+    /// What the connections show about the capture.
     pub found: Found,
 }
 
-/// What the connections of a capture say about the capture.
+/// What the connections of a capture show about the capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Connections.
     pub connections: u64,
-    /// Connections of which packets of one side alone were captured, though there was data.
+    /// Connections with data of which only one side's packets were captured.
     pub one_sided: u64,
-    /// Connections that were given up because too many were open.
+    /// Connections dropped because too many were open.
     pub given_up: u64,
-    /// Bytes that were sent or acknowledged, and are not in the capture.
+    /// Bytes that were sent or acknowledged but are not in the capture.
     pub missing_bytes: u64,
-    /// Packets that hold several segments.
+    /// Packets that contain several segments.
     pub oversized: u64,
-    /// Packets that are there twice.
+    /// Duplicate packets.
     pub duplicates: u64,
     /// Connections whose handshake is not in the capture.
     pub without_handshake: u64,
@@ -145,21 +146,21 @@ impl Flows {
         }
     }
 
-    /// Tells of each packet of these connections too.
+    /// Also reports each packet of these connections.
     #[must_use]
     pub fn with_packets_of(mut self, chosen: &[u64]) -> Self {
         self.chosen.extend(chosen);
         self
     }
 
-    /// Tells of the turns of all connections too.
+    /// Also reports the turns of all connections.
     #[must_use]
     pub fn with_turns(mut self) -> Self {
         self.turns = Some(Table::default());
         self
     }
 
-    /// The capture has so many interfaces, as far as is known.
+    /// Sets the number of interfaces known so far.
     #[inline]
     pub fn at_interfaces(&mut self, number: usize) {
         if number > 1 {
@@ -167,12 +168,12 @@ impl Flows {
         }
     }
 
-    /// The capture begins.
+    /// Begins at the capture's first time.
     pub fn begin(&mut self, time: i64) {
         self.begin.get_or_insert(time);
     }
 
-    /// A segment, captured at `time` on an interface, in a frame of so many bytes.
+    /// Adds a segment, captured at `time` on an interface, in a frame of so many bytes.
     pub fn add(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp, wire_bytes: u32) {
         self.begin(time);
         let (from, to) = ((ip.from, tcp.from), (ip.to, tcp.to));
@@ -204,7 +205,7 @@ impl Flows {
         self.tell(place, time, ip, tcp, kind);
     }
 
-    /// All connections, in the order of their first packets, and what they say about the capture.
+    /// All connections, in the order of their first packets, and what they show about the capture.
     pub fn finish(mut self) -> Told {
         while self.oldest != NONE {
             self.end(self.oldest);
@@ -213,7 +214,7 @@ impl Flows {
         Told { flows: self.table, packets: self.packets, turns, found: self.found }
     }
 
-    /// Follows the turns of a connection, which had so many bytes of data before the last packet.
+    /// Follows the turns of a connection, given its bytes of data before the last packet.
     #[inline]
     fn turn(&mut self, place: u32, before: [u64; 2]) {
         let Some(table) = &mut self.turns else { return };
@@ -230,7 +231,7 @@ impl Flows {
         }
     }
 
-    /// Writes a packet down, if its connection is one of those that are chosen.
+    /// Records a packet, if its connection is chosen.
     #[inline]
     fn tell(&mut self, place: u32, time: i64, ip: &Ip<'_>, tcp: &Tcp, kind: Kind) {
         if self.chosen.is_empty() {
@@ -263,8 +264,8 @@ impl Flows {
         place
     }
 
-    /// Ends connections that are over, as far as they are those that have been silent longest, and one more
-    /// if there are too many.
+    /// Ends closed connections among those that have been silent longest, and one more if there are
+    /// too many.
     fn retire(&mut self, now: i64) {
         while self.oldest != NONE {
             let connection = &self.slots[self.oldest as usize].connection;
@@ -280,7 +281,7 @@ impl Flows {
         }
     }
 
-    /// A connection becomes a row.
+    /// Turns a connection into a row.
     fn end(&mut self, place: u32) {
         self.unlink(place);
         let connection = &self.slots[place as usize].connection;

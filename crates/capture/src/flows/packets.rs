@@ -7,41 +7,42 @@ use crate::decode::{Flags, Ip, Tcp};
 use tcplab_tables::{Label, Table, ecn, rows, tcp_flags};
 
 rows! {
-    /// One packet of a connection of a capture, in the order of the capture.
+    /// One packet of a captured connection, in the order of the capture.
     ///
-    /// Sequence numbers are those that Wireshark shows: they are counted from the SYN, so that the first byte
-    /// of data has 1. Without the SYN, the first byte that is seen has it.
+    /// Sequence numbers are relative, as in Wireshark: the SYN has 0 and the first byte of data 1.
+    /// Without the SYN, the first byte seen has 1.
     "capture_packets" CapturePacketRow CapturePacketColumns {
         /// The number of the connection, as in `capture_flows`.
         connection: u64,
-        /// When it was captured, in seconds after the first packet of the capture.
+        /// The capture time, in seconds after the first packet of the capture.
         time_s: f64,
-        /// Who sent it: `client` or `server`.
+        /// The sender: `client` or `server`.
         sender: Label,
-        /// What it is: `data`; `fast`, `probe`, `timeout` or `after timeout`, data that is sent again, by
-        /// cause; `out of order`, data that others overtook; `ack`, without data; `control`, a SYN or a FIN,
-        /// and `control again`; `keepalive`; `window probe`, sent to a closed window; `reset`;
-        /// `copy`, a packet that the capture has twice; `strange`, one with a sequence number that the sender cannot have.
+        /// The kind of packet: `data`; retransmitted data by cause: `fast`, `probe`, `timeout` or
+        /// `after timeout`; `out of order`, reordered data; `ack`, without data; `control`, a SYN
+        /// or a FIN, and `control again`; `keepalive`; `window probe`, sent to a closed window;
+        /// `reset`; `copy`, a duplicate in the capture; `strange`, with an impossible sequence
+        /// number.
         kind: Label,
-        /// The flags in its header.
+        /// The TCP flags.
         flags: Label,
-        /// The sequence number of its first byte.
+        /// The sequence number of the first byte.
         seq: Option<u64>,
         /// Bytes of data.
         payload_bytes: u64,
-        /// Up to which byte of the other side it acknowledges.
+        /// The acknowledgment number: the next byte expected from the other side.
         ack: Option<u64>,
-        /// The window that it offers, scaled.
+        /// The advertised window, scaled.
         window_bytes: u64,
-        /// Its SACK blocks, each from the first byte to the one behind the last: `3001-4001 5001-6001`. A
-        /// block that `ack` covers is a DSACK.
+        /// The SACK blocks, each from the first byte to the one behind the last:
+        /// `3001-4001 5001-6001`. A block that `ack` covers is a DSACK.
         sack: Option<Label>,
-        /// The ECN field of IP, if it is not zero: `ECT(0)`, `ECT(1)` or `CE`.
+        /// The ECN field of IP, unless it is zero: `ECT(0)`, `ECT(1)` or `CE`.
         ecn: Option<Label>,
     }
 }
 
-/// Adds a packet, which was captured so many nanoseconds after the first.
+/// Adds a packet captured so many nanoseconds after the first one.
 pub(super) fn push(
     table: &mut Table<CapturePacketRow>,
     connection: &Connection,
@@ -78,7 +79,7 @@ pub(super) fn push(
 }
 
 impl Kind {
-    /// As the table has it.
+    /// The name in the table.
     fn name(self) -> &'static str {
         match self {
             Self::Ack => "ack",

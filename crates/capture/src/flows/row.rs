@@ -9,111 +9,112 @@ use tcplab_tables::{Label, Table, rows};
 rows! {
     /// One TCP connection of a capture.
     ///
-    /// Columns that begin with `client_` are of what the client sent, those with `server_` of what the server
-    /// sent.
+    /// Columns that begin with `client_` are about packets that the client sent, those with
+    /// `server_` about packets that the server sent.
     "capture_flows" CaptureFlowRow CaptureFlowColumns {
-        /// The connection's number, in the order of first packets, from 0.
+        /// The number of the connection, in the order of first packets, from 0.
         connection: u64,
         /// The address of the side that opened the connection. Without the handshake, the side with the
         /// larger port.
         client: Label,
-        /// Its port.
+        /// The port of the client.
         client_port: u64,
-        /// The address of the other side.
+        /// The address of the server.
         server: Label,
-        /// Its port.
+        /// The port of the server.
         server_port: u64,
-        /// When its first packet was captured, in seconds after the first packet of the capture.
+        /// When the first packet was captured, in seconds after the first packet of the capture.
         start_s: f64,
-        /// Seconds from its first packet to its last.
+        /// Seconds from the first packet to the last.
         duration_s: f64,
         /// Milliseconds from the first SYN to the ACK that ends the handshake.
         handshake_ms: Option<f64>,
-        /// What both sides agreed to in the handshake: `sack`, `timestamps`, `window scale`.
+        /// The options agreed on in the handshake: `sack`, `timestamps`, `window scale`.
         options: Label,
-        /// How it ended: `closed by client` (whose FIN came first), `closed by server`, `half closed`,
-        /// `reset by client`, `reset by server`, `refused`, `unanswered`, or `open` at the end of the
-        /// capture.
+        /// How the connection ended: `closed by client` (whose FIN came first), `closed by server`,
+        /// `half closed`, `reset by client`, `reset by server`, `refused`, `unanswered`, or `open`
+        /// at the end of the capture.
         closed: Label,
-        /// The side that sent more data: `client` or `server`. What its time went by is in the columns
-        /// that begin with `time_`.
+        /// The side that sent more data: `client` or `server`. The columns that begin with `time_`
+        /// say what this side's time was spent on.
         sender: Label,
-        /// Data of that side over the duration, in Mbit/s, repeated data counted once.
+        /// Data of that side over the duration, in Mbit/s, without retransmissions.
         goodput_mbit_s: Option<f64>,
-        /// Time of the sender in the handshake, in percent of the duration. Where several reasons hold,
-        /// the first of these columns counts; all seven sum to 100.
+        /// Time of the sender in the handshake, in percent of the duration. If several reasons
+        /// apply, the first of these columns counts; all seven sum to 100.
         time_handshake_percent: Option<f64>,
         /// Time after the first FIN in which nothing was in flight.
         time_close_percent: Option<f64>,
-        /// Time in which the sender waited for the retransmission timer, and in which it sent again what
-        /// was in flight then.
+        /// Time in which the sender waited for the retransmission timer, or retransmitted the data
+        /// in flight at the timeout.
         time_timeout_percent: Option<f64>,
-        /// Time in which it sent again what ACKs had said to be lost.
+        /// Time in which the sender repaired losses indicated by ACKs.
         time_recovery_percent: Option<f64>,
         /// Time in which the other side's window had no room for a segment.
         time_peer_window_percent: Option<f64>,
-        /// Time in which data was in flight and no other reason is seen: the congestion window, or
-        /// pacing.
+        /// Time in which data was in flight and no other reason is visible: the limit is the
+        /// congestion window, or pacing.
         time_window_percent: Option<f64>,
-        /// Time in which there was nothing to send: nothing was in flight, or the last segment was less
-        /// than full.
+        /// Time in which there was nothing to send: nothing was in flight, or the last segment was
+        /// less than full.
         time_application_percent: Option<f64>,
-        /// Seconds in which nothing was in flight either way, between handshake and close.
+        /// Seconds in which nothing was in flight in either direction, between handshake and close.
         idle_s: f64,
         /// The longest time without a packet, in seconds.
         longest_gap_s: f64,
-        /// Packets that are in the capture twice, as mirror ports do. They count as packets and as bytes
-        /// on the wire, and in nothing else.
+        /// Packets that the capture has twice, as from mirror ports. They count as packets and as
+        /// bytes on the wire, and nowhere else.
         duplicate_packets: u64,
         /// Packets that the client sent.
         client_packets: u64,
-        /// Bytes of those, with the headers of the link: what `tshark -z conv,tcp` counts.
+        /// Bytes of these packets, with link headers, as counted by `tshark -z conv,tcp`.
         client_wire_bytes: u64,
-        /// Bytes of data that the client sent, repeated ones counted once.
+        /// Bytes of data that the client sent, without retransmissions.
         client_bytes: u64,
-        /// Segments with data that the client sent. A packet that holds several, because a network card
-        /// divides it later or has put it together, counts as so many as it needs by the MSS.
+        /// Segments with data that the client sent. A packet with several segments, which a network
+        /// card segments later or has merged, counts as the number that it needs by the MSS.
         client_segments: u64,
-        /// Segments with data that the client sent again.
+        /// Segments with data that the client retransmitted.
         client_retransmitted_segments: u64,
-        /// Bytes of those.
+        /// Bytes of the retransmitted segments.
         client_retransmitted_bytes: u64,
-        /// Those that ACKs asked for: duplicate ACKs, SACK, or RACK.
+        /// Retransmitted segments due to ACKs: duplicate ACKs, SACK, or RACK.
         client_retransmitted_fast: u64,
-        /// Those that were tail loss probes.
+        /// Retransmitted segments that were tail loss probes.
         client_retransmitted_probe: u64,
-        /// Those that the retransmission timer sent.
+        /// Retransmitted segments due to the retransmission timer.
         client_retransmitted_timeout: u64,
-        /// Those that ACKs asked for after the timer, until all is acknowledged that was in flight then.
+        /// Retransmitted segments due to ACKs after a timeout, until the data then in flight is
+        /// acknowledged.
         client_retransmitted_after_timeout: u64,
-        /// Those of all causes that were not needed, as DSACK or timestamps say.
+        /// Spurious retransmissions of all causes, by DSACK or timestamps.
         client_retransmitted_spurious: u64,
-        /// SYNs or SYN-ACKs that the client sent again.
+        /// SYNs or SYN-ACKs that the client retransmitted.
         client_retransmitted_handshake: u64,
-        /// FINs without data that the client sent again.
+        /// FINs without data that the client retransmitted.
         client_retransmitted_fins: u64,
-        /// Segments that the client sent and that others overtook before the place of the capture.
+        /// Segments of the client that were reordered before the capture point.
         client_out_of_order_segments: u64,
-        /// Bytes that the client sent and that are not in the capture: lost before its place, or by the
-        /// capturing program.
+        /// Bytes that the client sent and that are not in the capture: lost before the capture
+        /// point, or by the capturing program.
         client_missing_bytes: u64,
         /// Keepalive probes of the client.
         client_keepalives: u64,
-        /// ACKs of the client that acknowledged nothing new while data was missing: same window, or new
-        /// SACK blocks.
+        /// Duplicate ACKs of the client while data was missing: nothing new acknowledged, with the
+        /// same window or new SACK blocks.
         client_duplicate_acks: u64,
         /// SACK blocks that the client sent, DSACKs included.
         client_sack_blocks: u64,
         /// ACKs with a DSACK that the client sent.
         client_dsacks: u64,
-        /// Segments that an ACK of the client which acknowledged data did acknowledge, on average: 1 is
-        /// an ACK for each, 2 what delayed ACKs do.
+        /// The mean number of segments acknowledged by an ACK of the client that acknowledged data:
+        /// 1 for an ACK per segment, 2 with delayed ACKs.
         client_segments_per_ack: Option<f64>,
-        /// The largest window that the client offered.
+        /// The largest window that the client advertised.
         client_window_max_bytes: u64,
-        /// The smallest, after the handshake.
+        /// The smallest window that the client advertised after the handshake.
         client_window_min_bytes: Option<u64>,
-        /// Packets in which the window of the client was closed.
+        /// Packets with a closed window of the client.
         client_zero_windows: u64,
         /// The MSS that the client announced.
         client_mss_bytes: Option<u64>,
@@ -121,82 +122,83 @@ rows! {
         client_window_scale: Option<u64>,
         /// The largest segment that the client sent.
         client_largest_segment_bytes: u64,
-        /// Bytes of data that the client sent before the first of them were acknowledged: its initial
-        /// window, if it had as much to send; nothing without the handshake.
+        /// Bytes of data that the client sent before the first of them were acknowledged: its
+        /// initial window, if it had enough data; empty without the handshake.
         client_initial_window_bytes: Option<u64>,
-        /// Round trips that the data of the client gives: from the place of the capture to the other side
-        /// and back. An ACK gives one if it acknowledges a segment that was sent once.
+        /// RTT samples of the client's data: from the capture point to the other side and back. An
+        /// ACK gives a sample if it acknowledges a segment that was sent once.
         client_rtt_samples: u64,
-        /// The least of these round trips in milliseconds.
+        /// The minimum of these RTTs in milliseconds.
         client_rtt_min_ms: Option<f64>,
         /// Their mean in milliseconds.
         client_rtt_mean_ms: Option<f64>,
         /// Their median in milliseconds. Percentiles are within 0.4 %.
         client_rtt_p50_ms: Option<f64>,
-        /// What 95 % of them do not exceed, in milliseconds.
+        /// The 95th percentile in milliseconds.
         client_rtt_p95_ms: Option<f64>,
-        /// What 99 % of them do not exceed, in milliseconds.
+        /// The 99th percentile in milliseconds.
         client_rtt_p99_ms: Option<f64>,
-        /// The greatest in milliseconds.
+        /// The maximum in milliseconds.
         client_rtt_max_ms: Option<f64>,
-        /// The round trip from the place of the capture to the client in milliseconds, by the handshake:
-        /// about 0 where it is captured at the client; 0 if there is no handshake.
+        /// The RTT between the capture point and the client in milliseconds, from the handshake:
+        /// about 0 if captured at the client; 0 without a handshake.
         client_near_rtt_ms: f64,
-        /// Packets of the client that were marked (CE) where they were captured.
+        /// Packets of the client that carried a CE mark at the capture point.
         client_ce_packets: u64,
         /// Packets after the handshake in which the client echoed marks (ECE).
         client_ece_packets: u64,
-        /// Packets after the handshake in which the client said that it had reduced its window (CWR).
+        /// Packets after the handshake in which the client reported a reduced window (CWR).
         client_cwr_packets: u64,
         /// Packets that the server sent.
         server_packets: u64,
-        /// Bytes of those, with the headers of the link: what `tshark -z conv,tcp` counts.
+        /// Bytes of these packets, with link headers, as counted by `tshark -z conv,tcp`.
         server_wire_bytes: u64,
-        /// Bytes of data that the server sent, repeated ones counted once.
+        /// Bytes of data that the server sent, without retransmissions.
         server_bytes: u64,
-        /// Segments with data that the server sent. A packet that holds several, because a network card
-        /// divides it later or has put it together, counts as so many as it needs by the MSS.
+        /// Segments with data that the server sent. A packet with several segments, which a network
+        /// card segments later or has merged, counts as the number that it needs by the MSS.
         server_segments: u64,
-        /// Segments with data that the server sent again.
+        /// Segments with data that the server retransmitted.
         server_retransmitted_segments: u64,
-        /// Bytes of those.
+        /// Bytes of the retransmitted segments.
         server_retransmitted_bytes: u64,
-        /// Those that ACKs asked for: duplicate ACKs, SACK, or RACK.
+        /// Retransmitted segments due to ACKs: duplicate ACKs, SACK, or RACK.
         server_retransmitted_fast: u64,
-        /// Those that were tail loss probes.
+        /// Retransmitted segments that were tail loss probes.
         server_retransmitted_probe: u64,
-        /// Those that the retransmission timer sent.
+        /// Retransmitted segments due to the retransmission timer.
         server_retransmitted_timeout: u64,
-        /// Those that ACKs asked for after the timer, until all is acknowledged that was in flight then.
+        /// Retransmitted segments due to ACKs after a timeout, until the data then in flight is
+        /// acknowledged.
         server_retransmitted_after_timeout: u64,
-        /// Those of all causes that were not needed, as DSACK or timestamps say.
+        /// Spurious retransmissions of all causes, by DSACK or timestamps.
         server_retransmitted_spurious: u64,
-        /// SYNs or SYN-ACKs that the server sent again.
+        /// SYNs or SYN-ACKs that the server retransmitted.
         server_retransmitted_handshake: u64,
-        /// FINs without data that the server sent again.
+        /// FINs without data that the server retransmitted.
         server_retransmitted_fins: u64,
-        /// Segments that the server sent and that others overtook before the place of the capture.
+        /// Segments of the server that were reordered before the capture point.
         server_out_of_order_segments: u64,
-        /// Bytes that the server sent and that are not in the capture: lost before its place, or by the
-        /// capturing program.
+        /// Bytes that the server sent and that are not in the capture: lost before the capture
+        /// point, or by the capturing program.
         server_missing_bytes: u64,
         /// Keepalive probes of the server.
         server_keepalives: u64,
-        /// ACKs of the server that acknowledged nothing new while data was missing: same window, or new
-        /// SACK blocks.
+        /// Duplicate ACKs of the server while data was missing: nothing new acknowledged, with the
+        /// same window or new SACK blocks.
         server_duplicate_acks: u64,
         /// SACK blocks that the server sent, DSACKs included.
         server_sack_blocks: u64,
         /// ACKs with a DSACK that the server sent.
         server_dsacks: u64,
-        /// Segments that an ACK of the server which acknowledged data did acknowledge, on average: 1 is
-        /// an ACK for each, 2 what delayed ACKs do.
+        /// The mean number of segments acknowledged by an ACK of the server that acknowledged data:
+        /// 1 for an ACK per segment, 2 with delayed ACKs.
         server_segments_per_ack: Option<f64>,
-        /// The largest window that the server offered.
+        /// The largest window that the server advertised.
         server_window_max_bytes: u64,
-        /// The smallest, after the handshake.
+        /// The smallest window that the server advertised after the handshake.
         server_window_min_bytes: Option<u64>,
-        /// Packets in which the window of the server was closed.
+        /// Packets with a closed window of the server.
         server_zero_windows: u64,
         /// The MSS that the server announced.
         server_mss_bytes: Option<u64>,
@@ -204,32 +206,32 @@ rows! {
         server_window_scale: Option<u64>,
         /// The largest segment that the server sent.
         server_largest_segment_bytes: u64,
-        /// Bytes of data that the server sent before the first of them were acknowledged: its initial
-        /// window, if it had as much to send; nothing without the handshake.
+        /// Bytes of data that the server sent before the first of them were acknowledged: its
+        /// initial window, if it had enough data; empty without the handshake.
         server_initial_window_bytes: Option<u64>,
-        /// Round trips that the data of the server gives: from the place of the capture to the other side
-        /// and back. An ACK gives one if it acknowledges a segment that was sent once.
+        /// RTT samples of the server's data: from the capture point to the other side and back. An
+        /// ACK gives a sample if it acknowledges a segment that was sent once.
         server_rtt_samples: u64,
-        /// The least of these round trips in milliseconds.
+        /// The minimum of these RTTs in milliseconds.
         server_rtt_min_ms: Option<f64>,
         /// Their mean in milliseconds.
         server_rtt_mean_ms: Option<f64>,
         /// Their median in milliseconds. Percentiles are within 0.4 %.
         server_rtt_p50_ms: Option<f64>,
-        /// What 95 % of them do not exceed, in milliseconds.
+        /// The 95th percentile in milliseconds.
         server_rtt_p95_ms: Option<f64>,
-        /// What 99 % of them do not exceed, in milliseconds.
+        /// The 99th percentile in milliseconds.
         server_rtt_p99_ms: Option<f64>,
-        /// The greatest in milliseconds.
+        /// The maximum in milliseconds.
         server_rtt_max_ms: Option<f64>,
-        /// The round trip from the place of the capture to the server in milliseconds, by the handshake:
-        /// about 0 where it is captured at the server; 0 if there is no handshake.
+        /// The RTT between the capture point and the server in milliseconds, from the handshake:
+        /// about 0 if captured at the server; 0 without a handshake.
         server_near_rtt_ms: f64,
-        /// Packets of the server that were marked (CE) where they were captured.
+        /// Packets of the server that carried a CE mark at the capture point.
         server_ce_packets: u64,
         /// Packets after the handshake in which the server echoed marks (ECE).
         server_ece_packets: u64,
-        /// Packets after the handshake in which the server said that it had reduced its window (CWR).
+        /// Packets after the handshake in which the server reported a reduced window (CWR).
         server_cwr_packets: u64,
     }
 }

@@ -1,29 +1,28 @@
 //! Round trips: the estimate that a sender makes of them, and their distribution.
 
-/// The least variation that Linux adds to the mean for its timer (`TCP_RTO_MIN`), in nanoseconds.
+/// The minimum variation in Linux's RTO (`TCP_RTO_MIN`), in nanoseconds.
 const RTO_MIN: i64 = 200_000_000;
-/// The timer before the first sample (RFC 6298 §2.1).
+/// The RTO before the first sample (RFC 6298 §2.1).
 const RTO_INIT: i64 = 1_000_000_000;
 
-/// The longest round trip that is believed, in nanoseconds: 13 days.
+/// The longest plausible round trip, in nanoseconds: 13 days.
 pub(super) const LONGEST: i64 = 1 << 50;
 
-/// What a sender knows of its round trips (RFC 6298, as Linux does it in `tcp_rtt_estimator`), in
-/// nanoseconds.
+/// A sender's RTT estimate (RFC 6298, as in Linux's `tcp_rtt_estimator`), in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Estimate {
-    /// The smoothed round trip.
+    /// The smoothed RTT.
     srtt: i64,
-    /// Four times the mean deviation, and its largest in this round trip.
+    /// Four times the mean deviation, and its maximum in this round trip.
     mdev: i64,
     mdev_max: i64,
     rttvar: i64,
-    /// The round trip is over when this is acknowledged.
+    /// The round trip ends when this is acknowledged.
     round: u64,
 }
 
 impl Estimate {
-    /// A sample; `una` is acknowledged, `next` is sent next.
+    /// Adds a sample; `una` is the first unacknowledged byte, `next` the next new one.
     pub fn add(&mut self, sample: i64, una: u64, next: u64) {
         let sample = sample.clamp(1, LONGEST);
         if self.srtt == 0 {
@@ -36,7 +35,7 @@ impl Estimate {
         let error = sample - self.srtt;
         self.srtt += error / 8;
         let mut change = error.abs() - self.mdev / 4;
-        // A round trip that is shorter than expected is no reason to wait much longer.
+        // A shorter RTT than expected is no reason for a much longer timeout.
         if error < 0 && change > 0 {
             change /= 8;
         }
@@ -53,21 +52,22 @@ impl Estimate {
         }
     }
 
-    /// The smoothed round trip; 0 before the first sample.
+    /// The smoothed RTT; 0 before the first sample.
     pub fn smoothed(&self) -> i64 {
         self.srtt
     }
 
-    /// The retransmission timer, without backoff.
+    /// The RTO without backoff.
     pub fn rto(&self) -> i64 {
         if self.srtt == 0 { RTO_INIT } else { self.srtt + self.rttvar }
     }
 }
 
-/// Buckets of each power of two, as a power of two. Half a bucket is 1/256 of its least value.
+/// The number of buckets for each power of two, as a power of two. Half a bucket is 1/256 of its
+/// lower end.
 const BITS: u32 = 7;
 
-/// The distribution of round trips in little memory: mean, least and greatest are exact, percentiles
+/// A compact distribution of round trips: mean, minimum and maximum are exact, and percentiles are
 /// within 0.4 %.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RoundTrips {
@@ -75,12 +75,12 @@ pub(super) struct RoundTrips {
     sum: u128,
     least: u64,
     greatest: u64,
-    /// Buckets that are not empty, and how many are in each.
+    /// Non-empty buckets with their counts.
     buckets: Vec<(u16, u32)>,
 }
 
 impl RoundTrips {
-    /// Adds one, in nanoseconds.
+    /// Adds a sample, in nanoseconds.
     pub fn add(&mut self, sample: i64) {
         let sample = sample.max(0) as u64;
         self.least = if self.count == 0 { sample } else { self.least.min(sample) };
@@ -94,18 +94,18 @@ impl RoundTrips {
         }
     }
 
-    /// How many there are.
+    /// The number of samples.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The least, the mean and the greatest, in milliseconds.
+    /// The minimum, mean and maximum, in milliseconds.
     pub fn range(&self) -> Option<[f64; 3]> {
         let mean = self.sum.checked_div(self.count.into())? as f64;
         Some([self.least as f64, mean, self.greatest as f64].map(|time| time / 1e6))
     }
 
-    /// The least that so many percent do not exceed (the nearest rank), in milliseconds.
+    /// A percentile (nearest rank), in milliseconds.
     pub fn percentile(&self, percent: u64) -> Option<f64> {
         let rank = (self.count * percent).div_ceil(100).max(1);
         let mut before = 0;
@@ -150,7 +150,7 @@ mod tests {
     fn the_timer_is_that_of_rfc_6298_and_linux() {
         let mut estimate = Estimate::default();
         assert_eq!(estimate.rto(), 1_000_000_000);
-        // The first sample: RTTVAR is half of it, and four times that is below the least of Linux.
+        // At the first sample RTTVAR is half of it, and four times that is below Linux's minimum.
         estimate.add(50_000_000, 1, 100);
         assert_eq!(estimate.rto(), 250_000_000);
         let mut slow = Estimate::default();

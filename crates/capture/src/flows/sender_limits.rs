@@ -1,35 +1,35 @@
-//! What a sender's time went by.
+//! What a sender's time was spent on.
 
-/// What a sender waits for. Where several hold, the first of them counts.
+/// What a sender waits for. If several apply, the first counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// The connection is being opened.
+    /// The handshake.
     Handshake,
-    /// All is said; the connection is being closed.
+    /// The close, after all data.
     Close,
-    /// The retransmission timer, and the repair after it.
+    /// The retransmission timer, and the recovery after it.
     Timeout,
-    /// The repair of what ACKs said to be lost.
+    /// The recovery of losses indicated by ACKs.
     Recovery,
-    /// The receiver's window has no room for a segment.
+    /// The receiver's window, which has no room for a segment.
     PeerWindow,
-    /// Data is in flight, and no other reason is seen: the congestion window, or pacing.
+    /// The congestion window or pacing: data is in flight, and no other reason is visible.
     Window,
-    /// There is nothing to send: nothing is in flight, or the last segment was not full.
+    /// The application: nothing is in flight, or the last segment was not full.
     Application,
 }
 
-/// How many there are.
+/// The number of reasons.
 const WAITS: usize = 7;
 
-/// Time by what a sender waited for, in nanoseconds.
+/// Time by reason, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
     known: [i64; WAITS],
-    /// Since the last progress: if the timer ends it, it was waited for.
+    /// Time since the last progress, which becomes a wait for the timer if the timer ends it.
     open: [i64; WAITS],
-    /// Of a sender away from the capture, since its last data: if it had sent more at once, which comes one
-    /// behind the other, this is no time of its own.
+    /// For a sender away from the capture, the time since its last data: within a burst, whose
+    /// packets arrive one behind the other, this time is not the sender's own.
     burst: [i64; WAITS],
 }
 
@@ -39,18 +39,18 @@ impl Spent {
         self.open[wait as usize] += time;
     }
 
-    /// The same of a sender away from the capture.
+    /// The same for a sender away from the capture.
     #[inline]
     pub fn add_away(&mut self, wait: Wait, time: i64) {
         self.burst[wait as usize] += time;
     }
 
-    /// Data came that was sent together with the data before: the time between them.
+    /// Takes the time between data sent together.
     pub fn take_burst(&mut self) -> i64 {
         std::mem::take(&mut self.burst).iter().sum()
     }
 
-    /// Data came that was sent later.
+    /// Ends the burst: data came that was sent later.
     #[inline]
     pub fn end_burst(&mut self) {
         for (open, burst) in self.open.iter_mut().zip(&mut self.burst) {
@@ -58,7 +58,7 @@ impl Spent {
         }
     }
 
-    /// Something went on.
+    /// Progress: the time since the last one counts for its reasons.
     #[inline]
     pub fn progress(&mut self) {
         for (known, open) in self.known.iter_mut().zip(&mut self.open) {
@@ -66,7 +66,7 @@ impl Spent {
         }
     }
 
-    /// All was the handshake.
+    /// Accounts all time to the handshake.
     pub fn opens_again(&mut self) {
         self.progress();
         let whole = self.known.iter().sum();
@@ -74,7 +74,7 @@ impl Spent {
         self.known[Wait::Handshake as usize] = whole;
     }
 
-    /// The timer ran out.
+    /// Accounts the time since the last progress to a timeout.
     pub fn timed_out(&mut self) {
         let waits = [Wait::Recovery, Wait::PeerWindow, Wait::Window, Wait::Application];
         for wait in waits {
@@ -84,7 +84,7 @@ impl Spent {
         self.progress();
     }
 
-    /// In percent of the whole, if it took any time.
+    /// The shares in percent, if any time passed.
     pub fn percent(&self) -> [Option<f64>; WAITS] {
         let mut all = *self;
         all.end_burst();

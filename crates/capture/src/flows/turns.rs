@@ -1,50 +1,50 @@
-//! The table of turns: requests and answers, as far as the directions of data tell them.
+//! The table of turns: requests and responses, as told by the directions of data.
 
 use super::connection::{Connection, Side};
 use tcplab_tables::{Table, rows};
 
 rows! {
-    /// One turn of a connection of a capture: data of the client, then data of the server. The next turn
-    /// begins with the client's next data.
+    /// One turn of a captured connection: data of the client, then data of the server. The next
+    /// turn begins with the client's next data.
     ///
-    /// Retransmissions take no part. The times are those at the place of the capture.
+    /// Retransmissions are left out. Times are those at the capture point.
     "capture_turns" CaptureTurnRow CaptureTurnColumns {
         /// The number of the connection, as in `capture_flows`.
         connection: u64,
         /// The number of the turn in its connection, from 0.
         turn: u64,
-        /// When its first data was captured, in seconds after the first packet of the capture.
+        /// When the first data was captured, in seconds after the first packet of the capture.
         start_s: f64,
-        /// Bytes of data of the client: 0 where the server speaks first.
+        /// Bytes of data of the client: 0 if the server sends first.
         request_bytes: u64,
-        /// Bytes of data of the server: 0 where the connection ends before.
+        /// Bytes of data of the server: 0 if the connection ends before.
         response_bytes: u64,
         /// Milliseconds from the last data of the client to the first of the server.
         wait_ms: Option<f64>,
         /// Milliseconds from the first data of the server to the last.
         response_ms: Option<f64>,
-        /// Milliseconds from the last data of the turn before to the first of this one.
+        /// Milliseconds from the last data of the previous turn to the first data of this one.
         pause_ms: Option<f64>,
     }
 }
 
-/// A turn that goes on.
+/// A turn in progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turn {
     number: u64,
-    /// When its data began; nothing before the first.
+    /// When the turn's data began; `None` before.
     start: Option<i64>,
-    /// Bytes of the client and the server.
+    /// Bytes of the client and of the server.
     bytes: [u64; 2],
-    /// The last data of the client, the first and the last of the server.
+    /// The client's last data, and the server's first and last.
     asked: Option<i64>,
     answer: Option<(i64, i64)>,
-    /// From the turn before.
+    /// The pause after the previous turn.
     pause: Option<i64>,
 }
 
 impl Turn {
-    /// So much new data of a side. What a turn was that ends with it.
+    /// Adds new data of a side. Returns the turn that ends with it, if one does.
     pub fn data(&mut self, now: i64, side: Side, bytes: u64) -> Option<Self> {
         let mut over = None;
         if let (Side::Client, Some((_, last))) = (side, self.answer) {

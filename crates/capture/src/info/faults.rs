@@ -1,29 +1,29 @@
-//! What is wrong with a capture, and what cannot be known because of it.
+//! Faults of a capture, and what cannot be known because of them.
 
 use super::rows::CaptureFaultRow;
 use crate::container::Reader;
 use crate::flows::Found;
 use tcplab_tables::Table;
 
-/// What was counted while packets were read.
+/// Counts made while packets are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults {
-    /// Packets that were not kept whole; whose header of TCP, and whose options are missing in part.
+    /// Truncated packets; truncated TCP headers; truncated TCP options.
     pub cut: u64,
     pub cut_headers: u64,
     pub cut_options: u64,
-    /// The time of the packet before, how often the next was earlier, and by how much at most.
+    /// The previous packet's time, how often the next one was earlier, and by how much at most.
     pub before: i64,
     pub steps_back: u64,
     pub furthest_back: i64,
-    /// Packets whose headers were not understood, and the link of the first of them, if that is why.
+    /// Packets with unknown headers, and the link type of the first of them, if that is the reason.
     pub unreadable: u64,
     pub link: Option<u16>,
-    /// Packets of which fragments are missing.
+    /// Packets with missing fragments.
     pub incomplete: u64,
 }
 
-/// A fault: its name, how often, what was seen, what cannot be known.
+/// A fault: its name, its count, the observation, and what cannot be known.
 type Fault = (&'static str, u64, String, String);
 
 impl Faults {

@@ -1,4 +1,4 @@
-//! What a capture has, and what is wrong with it: all in one pass, with its connections.
+//! The contents and faults of a capture: read in one pass, together with its connections.
 
 mod faults;
 mod rows;
@@ -15,13 +15,13 @@ use faults::Faults;
 use std::collections::BTreeMap;
 use tcplab_tables::{Column, Row, Table};
 
-/// The upper ends of the classes of lengths, as Wireshark has them.
+/// The upper bounds of length classes, as in Wireshark.
 const CLASSES: [u32; 10] = [20, 40, 80, 160, 320, 640, 1280, 2560, 5120, u32::MAX];
 
-/// How often whoever waits is asked whether to go on.
+/// The number of packets between two calls of `goes_on`.
 const ASKED: u64 = 1 << 16;
 
-/// What a capture has.
+/// The contents of a capture.
 pub struct Info {
     /// A row for the capture.
     pub totals: Table<CaptureTotalRow>,
@@ -29,13 +29,13 @@ pub struct Info {
     pub lengths: Table<CaptureLengthRow>,
     /// Packets by their protocols.
     pub protocols: Table<CaptureProtocolRow>,
-    /// What is wrong with it.
+    /// The capture's faults.
     pub faults: Table<CaptureFaultRow>,
-    /// Its connections.
+    /// The connections.
     pub flows: Table<CaptureFlowRow>,
     /// The packets of chosen connections.
     pub packets: Table<CapturePacketRow>,
-    /// The turns of connections, if they were asked for.
+    /// The turns of connections, if requested.
     pub turns: Table<CaptureTurnRow>,
 }
 
@@ -65,10 +65,10 @@ impl Sum {
     }
 }
 
-/// What a packet is, as the table of protocols has it.
+/// The kind of a packet in the table of protocols.
 type Kind = (&'static str, Option<u8>);
 
-/// A fragment, among the numbers of protocols: one that is reserved.
+/// The protocol number of fragments, which is reserved.
 const FRAGMENT: u8 = 255;
 
 /// The sums of a capture so far.
@@ -80,7 +80,7 @@ struct Sums {
     earliest: i64,
     latest: i64,
     lengths: [Sum; CLASSES.len()],
-    /// By version of IP and protocol.
+    /// By IP version and protocol.
     ip: BTreeMap<Kind, Sum>,
     /// TCP over IPv4 and over IPv6: nearly all packets.
     tcp: [Sum; 2],
@@ -90,8 +90,8 @@ struct Sums {
 }
 
 impl Info {
-    /// Reads all of a capture with what follows its connections. `goes_on` is asked now and then whether to
-    /// go on, with the number of packets. Nothing if it says no.
+    /// Reads a whole capture and follows its connections. `goes_on` is called now and then with the
+    /// number of packets, and decides whether to continue; if not, the result is `None`.
     pub fn read(
         reader: &mut Reader,
         file: &str,
@@ -142,7 +142,7 @@ impl Sums {
         }
         match inner(link, bytes) {
             Inner::Ip(packet) => {
-                // Bytes of the link are before the packet.
+                // The link headers precede the packet.
                 let before = (bytes.len() - packet.len()) as u32;
                 match Ip::read(packet, length.saturating_sub(before)) {
                     Some(ip) => self.ip((time, interface, length), &ip, flows),
@@ -287,7 +287,7 @@ fn network(ip: &Ip<'_>) -> &'static str {
     if ip.version == 4 { "ipv4" } else { "ipv6" }
 }
 
-/// What a protocol behind IP is called.
+/// The name of an IP protocol.
 fn name(number: u8) -> String {
     match number {
         protocol::TCP => "tcp".into(),

@@ -7,36 +7,36 @@ rows! {
     "capture_totals" CaptureTotalRow CaptureTotalColumns {
         /// The file.
         file: Label,
-        /// Packets.
+        /// The number of packets.
         packets: u64,
-        /// Bytes of the packets as they were on the wire, with the headers of the link.
+        /// Bytes of the packets on the wire, with link headers.
         bytes: u64,
-        /// Bytes of them that were kept.
+        /// Bytes that were captured.
         captured_bytes: u64,
-        /// When the first packet was captured, in seconds after the epoch of the capture (1970, or the start
-        /// of the experiment).
+        /// When the first packet was captured, in seconds after the epoch of the capture (1970, or
+        /// the start of the experiment).
         start_s: f64,
         /// Seconds from the earliest packet to the latest.
         duration_s: f64,
-        /// Packets in a second, on average.
+        /// The mean number of packets in a second.
         packets_per_s: Option<f64>,
-        /// Bytes of a packet, on average.
+        /// The mean packet size in bytes.
         packet_mean_bytes: Option<f64>,
-        /// The average rate in Mbit/s.
+        /// The mean rate in Mbit/s.
         rate_mbit_s: Option<f64>,
-        /// TCP connections.
+        /// The number of TCP connections.
         connections: u64,
-        /// Interfaces of which there are packets.
+        /// The number of interfaces with packets.
         interfaces: u64,
     }
 
-    /// Packets of a class of lengths, those of Wireshark and tshark.
+    /// Packets of a length class, as in Wireshark and tshark.
     "capture_lengths" CaptureLengthRow CaptureLengthColumns {
         /// The file.
         file: Label,
         /// The class: `40-79` bytes on the wire.
         length: Label,
-        /// Packets of this class.
+        /// The number of packets in this class.
         packets: u64,
         /// Their share of all packets.
         percent: f64,
@@ -48,12 +48,12 @@ rows! {
     "capture_protocols" CaptureProtocolRow CaptureProtocolColumns {
         /// The file.
         file: Label,
-        /// What the link carries: `ipv4`, `ipv6`, `arp`, `other`, or `unreadable`.
+        /// The network protocol: `ipv4`, `ipv6`, `arp`, `other`, or `unreadable`.
         network: Label,
-        /// What IP carries: `tcp`, `udp`, `icmp`, `sctp`, `fragment` (without the header of its transport),
-        /// or the number of the protocol; nothing if it is not IP.
+        /// The transport protocol: `tcp`, `udp`, `icmp`, `sctp`, `fragment` (without a transport
+        /// header), or the number of the protocol; empty if not IP.
         transport: Option<Label>,
-        /// Packets.
+        /// The number of packets.
         packets: u64,
         /// Their share of all packets.
         percent: f64,
@@ -61,17 +61,17 @@ rows! {
         bytes: u64,
     }
 
-    /// What is wrong with a capture.
+    /// A fault of a capture.
     "capture_faults" CaptureFaultRow CaptureFaultColumns {
         /// The file.
         file: Label,
-        /// Its name: `one direction`, `snap length`, `headers`, `missing packets`, `dropped packets`,
-        /// `offload`, `clock`, `duplicates`, `damage`, `unreadable packets`, `fragments`, `handshakes`,
-        /// `connections`.
+        /// The name of the fault: `one direction`, `snap length`, `headers`, `missing packets`,
+        /// `dropped packets`, `offload`, `clock`, `duplicates`, `damage`, `unreadable packets`,
+        /// `fragments`, `handshakes`, `connections`.
         fault: Label,
-        /// How often: packets, bytes or connections, as the next column says.
+        /// The number of packets, bytes or connections, as the next column says.
         count: u64,
-        /// What was seen.
+        /// The observation.
         seen: Label,
         /// What cannot be known because of it.
         unknown: Label,

@@ -1,14 +1,14 @@
-//! Packed files: gzip (RFC 1952) and Zstandard (RFC 8878), of one part or several.
+//! Packed files: gzip (RFC 1952) and Zstandard (RFC 8878), of one member or several.
 
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, BufReader, Read};
 
-/// A packed file is read in pieces of so many bytes.
+/// The read size of packed files, in bytes.
 const PIECE: usize = 1 << 17;
 
-/// The bytes in a gzip file.
+/// The unpacked bytes of a gzip file.
 pub(super) fn gzip(packed: impl Read + Send + 'static) -> impl Read + Send + 'static {
     MultiGzDecoder::new(BufReader::with_capacity(PIECE, packed))
 }
@@ -16,7 +16,7 @@ pub(super) fn gzip(packed: impl Read + Send + 'static) -> impl Read + Send + 'st
 /// An empty frame: the decoder refuses windows above 100 MB from its second frame on.
 const EMPTY: [u8; 9] = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00, 0x01, 0x00, 0x00];
 
-/// The bytes in a Zstandard file.
+/// The unpacked bytes of a Zstandard file.
 pub(super) struct Zstd<R: Read> {
     state: State<R>,
 }
@@ -63,7 +63,7 @@ impl<R: Read> Read for Zstd<R> {
     }
 }
 
-/// A reader of which it can be asked whether anything follows.
+/// A reader that can tell whether more data follows.
 struct Peeked<R> {
     first: Option<u8>,
     rest: BufReader<R>,

@@ -1,4 +1,4 @@
-//! Where the bytes of a capture come from: a file or standard input, plain or packed.
+//! The source of a capture's bytes: a file or standard input, plain or packed.
 
 mod decompress;
 mod window;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-/// Bytes of a capture.
+/// The bytes of a capture.
 pub type Source = Box<dyn Read + Send>;
 
 /// Opens a file; `-` is standard input.
@@ -26,7 +26,7 @@ pub(crate) fn open(path: &Path) -> Result<Window, Error> {
     unpack(Box::new(file), &name)
 }
 
-/// Unpacks what begins as a packed file does.
+/// Unpacks a source that begins like a packed file.
 pub(crate) fn unpack(mut source: Source, name: &str) -> Result<Window, Error> {
     let mut first = Vec::new();
     source.by_ref().take(4).read_to_end(&mut first).map_err(|error| Problem::Io(error).of(name))?;

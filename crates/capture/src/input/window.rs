@@ -1,19 +1,19 @@
-//! A window on the bytes of a capture, which moves forward.
+//! A sliding window over the bytes of a capture.
 
 use super::Source;
 use std::io;
 
-/// What the source is asked for at once.
+/// The size of reads from the source.
 const PIECE: usize = 1 << 18;
 
-/// A window on the bytes of a capture: as much as a block needs is in memory.
+/// A sliding window over the bytes of a capture, which holds as much as a block needs.
 pub(crate) struct Window {
     source: Source,
     bytes: Vec<u8>,
-    /// What of `bytes` has been read and not been consumed.
+    /// The part of `bytes` that has been read and not consumed.
     from: usize,
     to: usize,
-    /// The place of `from` in the capture.
+    /// The position of `from` in the capture.
     at: u64,
     is_over: bool,
     /// Why the source ended early.
@@ -25,7 +25,7 @@ impl Window {
         Self { source, bytes: vec![0; PIECE], from: 0, to: 0, at: 0, is_over: false, broken: None }
     }
 
-    /// The place of the next byte in the unpacked capture.
+    /// The position of the next byte in the unpacked capture.
     pub fn at(&self) -> u64 {
         self.at
     }
@@ -44,7 +44,7 @@ impl Window {
         &self.bytes[self.from..self.to.min(self.from + count)]
     }
 
-    /// Goes on behind `count` bytes that were peeked at.
+    /// Consumes `count` bytes that were peeked at.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.to - self.from);
@@ -52,13 +52,13 @@ impl Window {
         self.at += count as u64;
     }
 
-    /// The `count` bytes that were consumed last, which stay until the next are looked at.
+    /// The last `count` consumed bytes, which stay valid until the next peek.
     #[inline]
     pub fn behind(&self, count: usize) -> &[u8] {
         &self.bytes[self.from - count..self.from]
     }
 
-    /// Goes on behind `count` bytes; false if there are fewer.
+    /// Skips `count` bytes; false if there are fewer.
     pub fn skip(&mut self, mut count: u64) -> bool {
         while count > 0 {
             let step = count.min(PIECE as u64) as usize;

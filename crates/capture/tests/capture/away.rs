@@ -1,12 +1,12 @@
-//! A capture at the receiver: what its sender waits for is told although it hears ACKs half a round trip
-//! later, and what it sends is captured half a round trip later again.
+//! A capture at the receiver: the sender's waiting reasons are told although it hears ACKs half a
+//! round trip later, and its data is captured another half later.
 //!
-//! The round trip is 20 ms: what the sender does at a time is captured 10 ms later, and what the receiver
-//! says is heard 10 ms later.
+//! The round trip is 20 ms: data is captured 10 ms after it is sent, and an ACK is heard 10 ms
+//! after it is captured.
 
 use crate::packets::{ACK, SYN, SYN_OPTIONS, Segment, Written, segment, value};
 
-/// The handshake as the client has it; the server's first data may come at 40 ms.
+/// The handshake as seen at the client; the server's first data may come at 40 ms.
 fn opened() -> Written {
     let mut written = Written::new();
     let syn = Segment { options: SYN_OPTIONS, ..segment(0.0, SYN, 1000, 0, 0) };
@@ -15,7 +15,7 @@ fn opened() -> Written {
     written
 }
 
-/// Timestamps: the own clock, and that of the other side.
+/// Timestamps: the sender's own, and the echo of the other side's.
 fn timestamps(clock: u32, echo: u32) -> [u8; 12] {
     let mut option = [1, 1, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0];
     option[4..8].copy_from_slice(&clock.to_be_bytes());
@@ -30,14 +30,14 @@ fn data(written: &mut Written, at: f64, number: u32, (clock, echo): (u32, u32)) 
     written.server(Segment { options: &options, ..it });
 }
 
-/// The client acknowledges so many segments; its clock is the time in milliseconds.
+/// The client acknowledges so many segments, with the time in milliseconds as its timestamp.
 fn acknowledge(written: &mut Written, at: f64, segments: u32, window: u16) {
     let options = timestamps(at as u32, 0);
     let it = segment(at, ACK, 1001, 9001 + 1000 * segments, 0);
     written.client(Segment { options: &options, window, ..it });
 }
 
-/// The milliseconds that went by each reason, of so many, but for those without any.
+/// The milliseconds spent on each reason, out of `whole`, without reasons of zero.
 fn spent(written: &Written, whole: f64) -> Vec<(&'static str, f64)> {
     let flows = written.info().flows;
     ["handshake", "close", "timeout", "recovery", "peer_window", "application", "window"]
@@ -57,12 +57,12 @@ fn what_is_on_its_way_is_the_windows_time_and_a_pause_is_the_applications() {
     acknowledge(&mut written, 20.0, 0, 50_000);
     data(&mut written, 40.0, 0, (30, 20));
     acknowledge(&mut written, 40.0, 1, 50_000);
-    // A queue grows: these are 24 and 30 ms behind the ACKs that let the sender send them.
+    // With a growing queue, these arrive 24 and 30 ms after the ACKs that released them.
     data(&mut written, 64.0, 1, (50, 40));
     acknowledge(&mut written, 64.0, 2, 50_000);
     data(&mut written, 94.0, 2, (74, 64));
     acknowledge(&mut written, 94.0, 3, 50_000);
-    // Without data the last ACK counts as heard a quarter later than the last round trip took.
+    // Without data, the last ACK counts as heard after one and a quarter of the last round trip.
     data(&mut written, 200.0, 3, (180, 94));
     let expected =
         [("handshake", 40.0), ("application", 200.0 - 94.0 - 37.5), ("window", 54.0 + 37.5)];
@@ -73,12 +73,12 @@ fn what_is_on_its_way_is_the_windows_time_and_a_pause_is_the_applications() {
 fn a_repair_lasts_until_the_sender_hears_of_its_end() {
     let mut written = opened();
     acknowledge(&mut written, 20.0, 0, 50_000);
-    // The second of five is lost.
+    // The second of five segments is lost.
     for (number, acknowledged) in [(0, 1), (2, 1), (3, 1), (4, 1)] {
         data(&mut written, 40.0, number, (30, 20));
         acknowledge(&mut written, 40.0, acknowledged, 50_000);
     }
-    // The sender hears of it at 50, and at 70 that all is there.
+    // The sender hears of the loss at 50 ms, and of the repair at 70 ms.
     data(&mut written, 60.0, 1, (50, 40));
     acknowledge(&mut written, 60.0, 5, 50_000);
     data(&mut written, 80.0, 5, (70, 60));
@@ -90,13 +90,13 @@ fn a_repair_lasts_until_the_sender_hears_of_its_end() {
 #[test]
 fn what_was_sent_at_once_fills_the_window_at_once() {
     let mut written = opened();
-    // Windows count four bytes: four segments.
+    // Windows are in units of four bytes: four segments.
     acknowledge(&mut written, 20.0, 0, 1000);
-    // All four are sent at 30; a slow link has them one behind the other.
+    // All four are sent at 30 ms; a slow link spreads them.
     for number in 0..4 {
         data(&mut written, 40.0 + 4.0 * f64::from(number), number, (30, 20));
     }
-    // That is heard at 62.
+    // The ACK is heard at 62 ms.
     acknowledge(&mut written, 52.0, 4, 50_000);
     data(&mut written, 72.0, 4, (62, 52));
     assert_eq!(spent(&written, 72.0), [("handshake", 40.0), ("peer_window", 32.0)]);
@@ -105,7 +105,7 @@ fn what_was_sent_at_once_fills_the_window_at_once() {
 #[test]
 fn a_syn_ack_that_comes_again_says_that_the_handshake_was_not_over() {
     let mut written = opened();
-    // The sender does not hear it.
+    // The sender does not hear this ACK.
     written.client(segment(20.0, ACK, 1001, 9001, 0));
     let answer = Segment { options: SYN_OPTIONS, ..segment(1020.0, SYN | ACK, 9000, 1001, 0) };
     written.server(answer);

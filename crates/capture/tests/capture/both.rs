@@ -1,9 +1,9 @@
-//! Captures at both ends in one file: data counts where it is sent, an ACK where it is heard.
+//! Captures at both ends in one file: data counts where it is sent, and an ACK where it is heard.
 
 use crate::packets::{ACK, FIN, PUSH, SYN, SYN_OPTIONS, Segment, Written, read, segment, value};
 use tcplab_capture::{Info, Writer};
 
-/// Nanoseconds from one end to the other.
+/// The one-way delay in nanoseconds.
 const WAY: u64 = 10_000_000;
 
 /// The interfaces at the client and at the server.
@@ -18,10 +18,10 @@ struct Seen {
     kept: Vec<u8>,
 }
 
-/// What is sent at one end, seen there and, unless its number is among those that are lost, at the other end.
+/// Packets sent at one end, seen there and, unless their number is in `lost`, at the other end.
 fn at_both(sent: &Written, lost: &[usize]) -> Vec<Seen> {
     let mut seen = Vec::new();
-    // Behind the header of the file, each packet has one of 16 bytes.
+    // Each packet has a header of 16 bytes, behind the file header.
     let mut rest = &sent.bytes[24..];
     for number in 0.. {
         let Some((header, packets)) = rest.split_at_checked(16) else { break };
@@ -48,7 +48,7 @@ fn told(seen: &[Seen]) -> Info {
     read(&file.finish())
 }
 
-/// Takes the numbers out of the headers of packets without data, as IPv6 has none.
+/// Clears the IP identification of packets without data, as in IPv6.
 fn without_numbers(mut seen: Vec<Seen>) -> Vec<Seen> {
     for packet in &mut seen {
         packet.kept[4..6].fill(0);
@@ -63,7 +63,7 @@ fn assert_told(told: &Info, columns: &[(&str, &str)]) {
     }
 }
 
-/// A handshake, each packet at the time when it is sent.
+/// A handshake, each packet at its sending time.
 fn opened() -> Written {
     let mut sent = Written::new();
     let syn = Segment { options: SYN_OPTIONS, ..segment(0.0, SYN, 1000, 0, 0) };
@@ -88,7 +88,7 @@ fn acknowledge(sent: &mut Written, at: f64, segments: u32) {
 fn an_ack_counts_where_it_is_heard() {
     let mut sent = opened();
     data(&mut sent, 20.0, 0, 4);
-    // The first of these two, number 7, does not arrive.
+    // The first of these two ACKs, packet 7, does not arrive.
     acknowledge(&mut sent, 30.0, 2);
     acknowledge(&mut sent, 32.0, 4);
     data(&mut sent, 42.0, 4, 4);
@@ -105,13 +105,13 @@ fn an_ack_counts_where_it_is_heard() {
                 ("handshake_ms", "20.000"),
                 ("duration_s", "0.140"),
                 ("client_packets", "26"),
-                // One is there once.
+                // One packet is there only once.
                 ("server_packets", "11"),
                 ("duplicate_packets", "18"),
                 ("client_retransmitted_segments", "0"),
                 ("client_retransmitted_handshake", "0"),
                 ("server_retransmitted_handshake", "0"),
-                // Either end answers at once, where it is.
+                // Each end answers at once, at its own interface.
                 ("client_near_rtt_ms", "0.000"),
                 ("server_near_rtt_ms", "0.000"),
                 // 20 to 42, 42 to 62, 100 to 120, and the FIN's.
@@ -162,7 +162,8 @@ fn repeated_acks_without_numbers_are_no_copies_where_they_are_sent() {
     );
 }
 
-/// Ten round trips of four segments; what `is_captured` says of a time and an interface is there.
+/// Ten round trips of four segments, with the packets for whose time and interface `is_captured` is
+/// true.
 fn captured(is_captured: impl Fn(u64, u32) -> bool) -> Info {
     let mut sent = opened();
     for n in 0..10 {
@@ -176,13 +177,13 @@ fn captured(is_captured: impl Fn(u64, u32) -> bool) -> Info {
 
 #[test]
 fn the_captures_at_both_ends_may_not_end_together() {
-    // The last packets at either: half of the round trips.
+    // The last packets at either end: half of the round trips.
     let sender_ends = captured(|ms, interface| interface == SERVER || ms < 120);
     let columns = [
         ("client_bytes", "40000"),
         ("client_retransmitted_segments", "0"),
         ("client_missing_bytes", "0"),
-        // It takes two round trips of four segments to tell that none of them was captured there.
+        // Only after two round trips of four segments is it clear that the capture there has ended.
         ("client_rtt_samples", "8"),
         ("client_rtt_max_ms", "20.000"),
     ];

@@ -1,4 +1,4 @@
-//! What happened to connections.
+//! Analyses of connections.
 
 use crate::packets::{
     ACK, FIN, PUSH, RST, SYN, SYN_OPTIONS, Segment, Written, read, segment, value,
@@ -11,7 +11,7 @@ fn told(written: &Written, columns: &[&str]) -> Vec<String> {
     columns.iter().map(|column| value(&flows, 0, column)).collect()
 }
 
-/// One block of SACK, padded.
+/// One SACK block, padded.
 fn sack(from: u32, to: u32) -> [u8; 12] {
     let mut option = [1, 1, 5, 10, 0, 0, 0, 0, 0, 0, 0, 0];
     option[4..8].copy_from_slice(&from.to_be_bytes());
@@ -71,7 +71,8 @@ fn a_connection_is_opened_used_and_closed() {
         ("client_rtt_min_ms", "20.000"),
         ("client_rtt_max_ms", "22.000"),
         ("client_near_rtt_ms", "0.000"),
-        // 20 ms of 140; from 42 to 100 there is nothing to send, and the 500 bytes are no full segment.
+        // 20 ms of 140. From 42 to 100 ms there is nothing to send, as the last 500 bytes are no
+        // full segment.
         ("time_handshake_percent", "14.286"),
         ("time_window_percent", "15.714"),
         ("time_application_percent", "55.714"),
@@ -106,7 +107,7 @@ fn an_ack_with_sack_causes_a_fast_retransmission() {
     acknowledge(&mut written, 60.0, 5);
     assert_eq!(told(&written, &CAUSES), ["1", "1", "0", "0", "0", "0"]);
     assert_eq!(told(&written, &["server_duplicate_acks", "server_sack_blocks"]), ["4", "4"]);
-    // From the repetition to its ACK.
+    // From the retransmission to its ACK.
     assert_eq!(told(&written, &["time_recovery_percent"]), ["33.167"]);
 }
 
@@ -115,17 +116,17 @@ fn the_last_segment_after_a_silence_is_a_probe_and_the_first_a_timeout() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 3);
-    // Twice the round trip, and no word of any of them.
+    // After twice the round trip without an ACK.
     data(&mut written, 64.0, 2, 1);
-    // The timer: 20 ms and 200 ms.
+    // The timeout: 20 ms and 200 ms.
     data(&mut written, 300.0, 0, 1);
     acknowledge(&mut written, 320.0, 1);
-    // ACKs make it send the rest.
+    // ACKs trigger the rest.
     data(&mut written, 320.0, 1, 2);
     acknowledge(&mut written, 340.0, 3);
     assert_eq!(told(&written, &CAUSES), ["4", "0", "1", "1", "2", "0"]);
     let spent = told(&written, &["time_timeout_percent", "time_window_percent"]);
-    // 280 ms of silence and 40 of repair, of 340.
+    // 280 ms of silence and 40 of recovery, of 340.
     assert_eq!(spent, ["94.118", "0.000"]);
 }
 
@@ -163,7 +164,7 @@ fn reordering_is_no_repetition_and_a_late_one_is() {
         told(&written, &["client_out_of_order_segments", "client_retransmitted_segments"]),
         ["1", "0"]
     );
-    // A round trip later it has been lost before the capture, and sent again.
+    // A segment a round trip later was lost before the capture, and retransmitted.
     data(&mut written, 30.0, 3, 1);
     data(&mut written, 60.0, 2, 1);
     let columns =
@@ -178,7 +179,7 @@ fn a_closed_window_is_what_is_waited_for() {
     written.handshake();
     data(&mut written, 20.0, 0, 2);
     written.server(Segment { window: 0, ..segment(40.0, ACK, 9001, 3001, 0) });
-    // A probe of the window (Linux: a byte that is acknowledged), and its answer.
+    // A window probe (Linux: a byte that is acknowledged), and its response.
     written.client(segment(240.0, ACK, 3000, 9001, 0));
     written.server(Segment { window: 0, ..segment(260.0, ACK, 9001, 3001, 0) });
     written.server(segment(520.0, ACK, 9001, 3001, 0));
@@ -215,7 +216,7 @@ fn a_port_that_is_used_again_is_another_connection() {
     written.client(segment(30.0, RST, 1001, 0, 0));
     let syn = Segment { options: SYN_OPTIONS, ..segment(50.0, SYN, 5000, 0, 0) };
     written.client(syn);
-    // The same SYN once more is none.
+    // The same SYN once more is not a new connection.
     written.client(Segment { at: 1050.0, ..syn });
     written.server(segment(1060.0, RST | ACK, 0, 5001, 0));
     let flows = written.info().flows;
@@ -244,7 +245,7 @@ fn packets_at_two_interfaces_are_copies_however_many_are_between() {
     let packets = 20_000;
     data(&mut written, 20.0, 0, packets);
     let mut file = Writer::new(["near", "far"]);
-    // Behind the header of the file, each has one of 16 bytes before the 40 of IP and TCP.
+    // Each packet has a header of 16 bytes before the 40 of IP and TCP, behind the file header.
     let kept: Vec<_> = written.bytes[24..].chunks(56).map(|packet| &packet[16..]).collect();
     for (number, packet) in kept.iter().enumerate() {
         file.add(0, number as u64, 1040, packet);
@@ -266,7 +267,7 @@ fn a_large_packet_counts_as_the_segments_that_it_becomes() {
     acknowledge(&mut written, 40.0, 3);
     written.client(segment(400.0, ACK, 4001, 9001, 500));
     let columns = ["client_segments", "client_bytes", "client_retransmitted_segments"];
-    // 4 segments, of which the last half is sent again.
+    // 4 segments, of which the second half of the last is retransmitted.
     assert_eq!(told(&written, &columns), ["5", "3500", "1"]);
 }
 
@@ -314,12 +315,12 @@ fn keepalives_are_told_with_and_without_data_and_apart_from_window_probes() {
     written.handshake();
     data(&mut written, 20.0, 0, 1);
     acknowledge(&mut written, 40.0, 1);
-    // One below the next sequence number: one garbage octet, or none (RFC 9293 §3.8.4).
+    // One below the next sequence number, with one garbage octet or none (RFC 9293 §3.8.4).
     for (at, octets) in [(60_000.0, 0), (120_000.0, 1), (180_000.0, 0)] {
         written.client(segment(at, ACK, 2000, 9001, octets));
         acknowledge(&mut written, at + 20.0, 1);
     }
-    // The same to a closed window asks for its size.
+    // The same to a closed window is a window probe.
     written.server(Segment { window: 0, ..segment(180_100.0, ACK, 9001, 2001, 0) });
     written.client(segment(240_000.0, ACK, 2000, 9001, 0));
     let columns = ["client_keepalives", "client_retransmitted_segments", "server_keepalives"];
@@ -335,7 +336,7 @@ fn probes_of_a_closed_window_are_no_retransmissions() {
     written.handshake();
     data(&mut written, 20.0, 0, 1);
     written.server(Segment { window: 0, ..segment(40.0, ACK, 9001, 2001, 0) });
-    // The byte behind the window (RFC 9293 §3.8.6.1), again and again, until it is taken.
+    // The byte beyond the window (RFC 9293 §3.8.6.1), repeated until it is accepted.
     for at in [400.0, 1000.0, 2200.0] {
         written.client(segment(at, ACK, 2001, 9001, 1));
         written.server(Segment { window: 0, ..segment(at + 20.0, ACK, 9001, 2001, 0) });
@@ -358,7 +359,7 @@ fn a_syn_begins_another_connection_than_one_whose_handshake_was_not_captured() {
     written.client(segment(20.0, RST, 502_001, 0, 0));
     written.handshake();
     assert_eq!(written.info().flows.len(), 2);
-    // The SYN of the same connection, which others overtook.
+    // The SYN of the same connection, reordered.
     let mut written = Written::new();
     written.server(segment(0.0, SYN | ACK, 9000, 1001, 0));
     written.client(segment(0.1, SYN, 1000, 0, 0));
@@ -369,7 +370,7 @@ fn a_syn_begins_another_connection_than_one_whose_handshake_was_not_captured() {
 fn a_repetition_may_bring_bytes_that_were_never_seen() {
     let mut written = Written::new();
     written.handshake();
-    // Of 151 bytes the first 100 are lost; all are sent again as one segment.
+    // The first 100 of 151 bytes are lost; all are retransmitted as one segment.
     written.client(segment(20.0, ACK, 1101, 9001, 51));
     written.server(segment(40.0, ACK, 9001, 1001, 0));
     written.client(segment(2000.0, ACK, 1001, 9001, 151));
@@ -385,7 +386,7 @@ fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
     data(&mut written, 20.0, 0, 1);
     acknowledge(&mut written, 40.0, 3);
     data(&mut written, 40.1, 1, 2);
-    // The same again: now they are sent again.
+    // The same segments again: now they are retransmissions.
     data(&mut written, 240.0, 1, 1);
     let columns = [
         "client_out_of_order_segments",
@@ -394,7 +395,7 @@ fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
         "client_retransmitted_segments",
     ];
     assert_eq!(told(&written, &columns), ["2", "3000", "0", "1"]);
-    // Put together by a network card, of which a part is acknowledged before.
+    // Merged by a network card, with a part that is acknowledged already.
     let mut written = Written::new();
     written.handshake();
     acknowledge(&mut written, 40.0, 1);
@@ -405,7 +406,7 @@ fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
 #[test]
 fn a_challenge_ack_says_nothing_about_the_connection_that_begins() {
     let mut written = Written::new();
-    // The server answers the SYN with what it expects on the connection before (RFC 5961 §4.2).
+    // The server answers the SYN with a challenge ACK for the previous connection (RFC 5961 §4.2).
     let syn = Segment { options: SYN_OPTIONS, ..segment(0.0, SYN, 1000, 0, 0) };
     written.client(syn);
     written.server(segment(20.0, ACK, 77_000, 860_000_000, 0));

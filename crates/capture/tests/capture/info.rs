@@ -1,9 +1,9 @@
-//! What a capture has, and what is wrong with it.
+//! The contents and faults of captures.
 
 use crate::packets::{ACK, Segment, Written, read, segment, value};
 use tcplab_capture::Info;
 
-/// The names of faults, with how often there were.
+/// The names and counts of faults.
 fn faults(info: &Info) -> Vec<(String, String)> {
     let rows = 0..info.faults.len();
     rows.map(|row| (value(&info.faults, row, "fault"), value(&info.faults, row, "count"))).collect()
@@ -19,7 +19,7 @@ fn totals_lengths_and_protocols_are_counted() {
     written.handshake().client(segment(120.0, ACK, 1001, 9001, 1000));
     let info = written.info();
     let total = |column| value(&info.totals, 0, column);
-    // Two of 52 bytes, one of 40 and one of 1040.
+    // Two packets of 52 bytes, one of 40 and one of 1040.
     assert_eq!((total("packets"), total("bytes")), ("4".into(), "1184".into()));
     assert_eq!((total("duration_s"), total("connections")), ("0.120".into(), "1".into()));
     assert_eq!(
@@ -40,7 +40,7 @@ fn totals_lengths_and_protocols_are_counted() {
 #[test]
 fn what_is_wrong_is_named() {
     let mut written = Written::new();
-    // One side alone, of which a packet is missing; and the clock goes back.
+    // One direction only, with a missing packet; and the clock goes back.
     for (at, seq) in [(10.0, 1001), (20.0, 3001), (15.0, 4001)] {
         written.client(segment(at, ACK, seq, 9001, 1000));
     }

@@ -1,4 +1,4 @@
-//! Captures written by hand, and what is told of them.
+//! Hand-written captures and their analyses.
 
 mod away;
 mod both;

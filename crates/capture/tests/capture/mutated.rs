@@ -1,15 +1,15 @@
-//! Captures that are broken, or made to break what reads them: no panic, and an end.
+//! Damaged and malicious captures: no panic, and an end.
 
 use crate::packets::{ACK, FIN, Segment, Written, segment};
 use std::io::Cursor;
 use tcplab_capture::{Flows, Info, Reader};
 
-/// How many; more with `TCPLAB_FUZZ=10000`.
+/// The number of captures; more with `TCPLAB_FUZZ=10000`.
 fn number() -> u64 {
     std::env::var("TCPLAB_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(3000)
 }
 
-/// Numbers that look random (`SplitMix64`).
+/// Pseudo-random numbers (`SplitMix64`).
 struct Random(u64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// A capture with all that connections do.
+/// A capture with all behaviours of connections.
 fn whole() -> Vec<u8> {
     let mut written = Written::new();
     written.handshake();
@@ -106,7 +106,7 @@ fn mutated_captures_are_read_to_an_end() {
             Err(_) => refused += 1,
         }
     }
-    // Most of what was there is still read.
+    // Most of the packets are still read.
     assert!(packets > 10 * number() as i64 && refused < number() / 2, "{packets} {refused}");
 }
 

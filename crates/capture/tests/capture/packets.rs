@@ -12,7 +12,7 @@ pub const ACK: u8 = 16;
 /// A segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// In milliseconds.
+    /// The time in milliseconds.
     pub at: f64,
     pub flags: u8,
     pub seq: u32,
@@ -76,7 +76,7 @@ impl Written {
         self
     }
 
-    /// A handshake that takes 20 ms, seen at the client: the client begins with 1000, the server with 9000.
+    /// A handshake of 20 ms, seen at the client: the client begins with 1000, the server with 9000.
     pub fn handshake(&mut self) -> &mut Self {
         let syn = Segment { options: SYN_OPTIONS, ..segment(0.0, SYN, 1000, 0, 0) };
         let answer = Segment { options: SYN_OPTIONS, ..segment(20.0, SYN | ACK, 9000, 1001, 0) };
@@ -88,7 +88,7 @@ impl Written {
     }
 }
 
-/// All of a capture.
+/// Analyses a capture.
 pub fn read(bytes: &[u8]) -> Info {
     let source = Box::new(std::io::Cursor::new(bytes.to_vec()));
     let mut reader = Reader::new(source, "x").expect("it is a capture");

@@ -1,4 +1,4 @@
-//! Requests and answers.
+//! Requests and responses.
 
 use crate::packets::{ACK, FIN, PUSH, Written, segment, value};
 use tcplab_capture::{CaptureTurnRow, Flows, Info, Reader};
@@ -32,14 +32,14 @@ fn rows(written: &Written) -> Vec<Vec<String>> {
 fn a_turn_is_data_of_the_client_and_then_of_the_server() {
     let mut written = Written::new();
     written.handshake();
-    // 300 bytes are asked at 20 ms, in two segments; 1,500 answered from 45 to 50 ms.
+    // A request of 300 bytes at 20 ms, in two segments; a response of 1,500 from 45 to 50 ms.
     written.client(segment(20.0, ACK, 1001, 9001, 200));
     written.client(segment(21.0, ACK | PUSH, 1201, 9001, 100));
     written.server(segment(41.0, ACK, 9001, 1301, 0));
     written.server(segment(45.0, ACK, 9001, 1301, 1000));
     written.server(segment(50.0, ACK | PUSH, 10001, 1301, 500));
     written.client(segment(50.0, ACK, 1301, 10501, 0));
-    // 70 ms later the next, whose answer has one segment.
+    // The next request 70 ms later, whose response has one segment.
     written.client(segment(120.0, ACK | PUSH, 1301, 10501, 40));
     written.server(segment(140.0, ACK | PUSH, 10501, 1341, 60));
     written.client(segment(140.0, FIN | ACK, 1341, 10561, 0));
@@ -58,7 +58,7 @@ fn repetitions_take_no_part() {
     written.handshake();
     written.client(segment(20.0, ACK | PUSH, 1001, 9001, 100));
     written.server(segment(40.0, ACK | PUSH, 9001, 1101, 100));
-    // Neither knows that the other has it.
+    // Neither side knows that the other one has the data.
     written.client(segment(220.0, ACK | PUSH, 1001, 9001, 100));
     written.server(segment(240.0, ACK | PUSH, 9001, 1101, 100));
     assert_eq!(rows(&written), [["0", "0", "0.020", "100", "100", "20.000", "0.000", "-"]]);
@@ -69,7 +69,7 @@ fn one_side_may_be_all_that_sends() {
     let mut written = Written::new();
     written.handshake();
     written.client(segment(20.0, ACK | PUSH, 1001, 9001, 700));
-    // Another connection, whose server speaks first.
+    // Another connection, on which the server sends first.
     written.add([1, 2], [10_002, 5001], segment(30.0, ACK, 1, 1, 0));
     written.add([2, 1], [5001, 10_002], segment(31.0, ACK | PUSH, 1, 1, 90));
     written.add([1, 2], [10_002, 5001], segment(35.0, ACK | PUSH, 1, 91, 10));

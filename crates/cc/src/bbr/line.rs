@@ -1,5 +1,6 @@
-//! A bottleneck with an endless queue in front of it, to drive controllers that pace: one segment a
-//! millisecond, a round trip of 100 ms, an ACK for each segment, nothing lost but in `flow.lost`.
+//! A bottleneck with an unlimited queue, for tests of pacing controllers: one segment a
+//! millisecond, a round trip of 100 ms, an ACK for each segment, and no losses except in
+//! `flow.lost`.
 
 use crate::testing::{FLOW, INIT, probe};
 use crate::{Ack, CongestionControl, FlowState, RateSample};
@@ -8,9 +9,9 @@ use tcplab_units::{Duration, Rate, Time};
 
 pub(crate) const RTT: Duration = Duration::from_millis(100);
 const PER_SEGMENT: Duration = Duration::from_millis(1);
-/// What it carries, as controllers show it: payload.
+/// The capacity, as controllers show it: payload.
 pub(crate) const MBIT_S: f64 = INIT.mss as f64 * 8.0 * 1e3 / 1e6;
-/// Segments that fill it.
+/// The BDP in segments.
 pub(crate) const BDP: u64 = 100;
 
 struct Sent {
@@ -26,7 +27,7 @@ struct Sent {
 pub(crate) struct Line<'a> {
     pub cc: &'a mut dyn CongestionControl,
     pub flow: FlowState,
-    /// What is added to the round trip, as by others' queues.
+    /// An addition to the round trip, as by queues of other flows.
     pub delay: Duration,
     under_way: VecDeque<Sent>,
     free_at: Time,
@@ -55,7 +56,7 @@ impl<'a> Line<'a> {
         self.flow.now.as_secs_f64()
     }
 
-    /// Lets time pass.
+    /// Runs for this time.
     pub fn run(&mut self, time: Duration) {
         let until = self.flow.now + time;
         loop {
@@ -72,7 +73,7 @@ impl<'a> Line<'a> {
         self.flow.now = until;
     }
 
-    /// Lets time pass until that is so, by round trips.
+    /// Runs by round trips until the condition holds.
     pub fn run_until(&mut self, is_so: impl Fn(&Self) -> bool) {
         while !is_so(self) {
             self.run(RTT / 10);

@@ -1,56 +1,56 @@
-//! Whether the path has a policer, and what it lets through (`bbr_lt_bw_sampling`).
+//! Detects a policer on the path, and estimates its rate (`bbr_lt_bw_sampling`).
 //!
-//! A policer with a bucket of tokens lets a burst pass and then drops what is above its rate. Two
-//! intervals in a row with many losses and the same throughput are taken for one; for a while the
-//! throughput of both is then the bandwidth.
+//! A policer with a token bucket passes a burst and then drops packets above its rate. Two
+//! consecutive intervals with many losses and the same throughput indicate a policer; for a while
+//! their throughput is then the bandwidth.
 
 use super::{BW_UNIT, UNIT, bytes_per_second};
 use crate::FlowState;
 
-/// Round trips of an interval, at least, and the most of them in multiples of that.
+/// The minimum length of an interval in round trips, and the maximum in multiples of that.
 const LEAST_ROUNDS: u32 = 4;
 const MOST_ROUNDS: u32 = 4 * LEAST_ROUNDS;
-/// Lost of delivered, in 1/256, for an interval to count: 20 %.
+/// The share of lost among delivered segments, in 1/256, for an interval to count: 20 %.
 const LOSS_SHARE: u64 = 50;
-/// Throughputs are the same if they differ by an eighth, or by so many bytes a second.
+/// Throughputs are equal if they differ by at most an eighth, or by so many bytes a second.
 const ALIKE: u64 = UNIT / 8;
 const ALIKE_BYTES: u64 = 4000 / 8;
-/// For so many round trips it is believed.
+/// The number of round trips for which the rate is used.
 const BELIEVED_ROUNDS: u32 = 48;
-/// What 32 bits of microseconds can hold.
+/// The limit of milliseconds whose microseconds fit 32 bits.
 const MOST_MILLIS: u64 = u32::MAX as u64 / 1000;
 
-/// What an ACK says of a policer.
+/// The information of an ACK about a policer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signs {
     pub losses: u64,
     pub app_limited: bool,
-    /// A round trip ends.
+    /// Whether a round trip ends.
     pub round_start: bool,
-    /// The gain goes in cycles.
+    /// Whether the gain cycles.
     pub is_cruising: bool,
-    /// When something was last delivered, in milliseconds.
+    /// When data was last delivered, in milliseconds.
     pub delivered_ms: u64,
 }
 
-/// What follows from it.
+/// The conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Nothing,
-    /// There is a policer.
+    /// A policer was detected.
     Policed,
-    /// It has been believed for long enough.
+    /// The rate has been used for long enough.
     Over,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Policer {
-    /// Of the last interval, or of the policer: segments a microsecond, times 2^24.
+    /// The rate of the last interval, or of the policer, in 2^-24 segments a microsecond.
     bandwidth: u64,
     is_believed: bool,
     is_sampling: bool,
     rounds: u32,
-    /// When the interval began, and what had been delivered and lost.
+    /// The start of the interval, and the delivered and lost segments at that time.
     since_ms: u64,
     delivered: u64,
     lost: u64,
@@ -62,7 +62,7 @@ impl Policer {
         self.is_believed.then_some(self.bandwidth)
     }
 
-    /// Begins anew.
+    /// Starts over.
     pub fn reset(&mut self, flow: &FlowState, delivered_ms: u64) {
         *self = Self::default();
         self.begin_interval(flow, delivered_ms);

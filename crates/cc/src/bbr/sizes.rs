@@ -1,4 +1,4 @@
-//! How many segments: of a burst, of what fills the path, in the network, of the window.
+//! Sizes in segments: of a burst, of the BDP, in the network, of the window.
 
 use super::{
     BW_UNIT, Bbr, FIRST_SEGMENTS, LEAST_FOR_BURSTS, LEAST_WINDOW, MOST_AGGREGATION, MOST_BURST,
@@ -12,13 +12,13 @@ impl Bbr {
         if self.pacing_rate < LEAST_FOR_BURSTS { 1 } else { 2 }
     }
 
-    /// Segments of a burst at the pacing rate.
+    /// The segments of a burst at the pacing rate.
     pub(super) fn burst(&self) -> u64 {
         let bytes = (self.pacing_rate >> 10).min(MOST_BURST_BYTES);
         (bytes / self.mss.max(1)).max(self.least_burst()).min(MOST_BURST)
     }
 
-    /// Segments that fill the path, times a gain, rounded up.
+    /// The BDP in segments, times a gain, rounded up.
     pub(super) fn path(&self, bandwidth: u64, gain: u64) -> u64 {
         let Some(min_rtt) = self.min_rtt else { return FIRST_SEGMENTS };
         let scaled = (u128::from(bandwidth) * u128::from(min_rtt)).saturating_mul(gain.into());
@@ -26,7 +26,8 @@ impl Bbr {
         u64::try_from(segments).unwrap_or(u64::MAX)
     }
 
-    /// With room for bursts at both ends, even, and more where the path is probed.
+    /// Adds room for bursts at both ends, rounds up to an even number, and adds more while the path
+    /// is probed.
     pub(super) fn with_room(&self, segments: u64) -> u64 {
         let room = segments.saturating_add(3 * self.burst());
         let even = room.saturating_add(room % 2);
@@ -38,15 +39,15 @@ impl Bbr {
         self.with_room(self.path(self.bandwidth.get(), gain))
     }
 
-    /// Segments in the network when the next may leave, of those in flight now.
+    /// The segments in the network when the next segment may leave, given those in flight now.
     pub(super) fn in_network_then(&self, flow: &FlowState, in_flight: u64) -> u64 {
         let wait = micros(flow.next_departure.since(flow.now));
         let burst = if self.pacing_gain > UNIT { self.burst() } else { 0 };
         in_flight.saturating_add(burst).saturating_sub(segments_in(self.bandwidth(), wait))
     }
 
-    /// Enters and leaves recovery (`bbr_set_cwnd_to_recover_or_restore`). Says whether as many leave as
-    /// arrive.
+    /// Enters and leaves recovery (`bbr_set_cwnd_to_recover_or_restore`). Returns whether as many
+    /// segments leave as arrive.
     fn recover(&mut self, flow: &FlowState, ack: &Ack) -> bool {
         let conserving = flow.in_flight.saturating_add(ack.delivered);
         if ack.lost > 0 {
@@ -76,7 +77,7 @@ impl Bbr {
                 target = target.saturating_add(self.aggregation.extra().min(most));
             }
             let target = self.with_room(target);
-            // The kernel's count begins with the SYN.
+            // The kernel's count includes the SYN.
             let delivered = flow.delivered.saturating_add(1);
             if self.is_full {
                 self.cwnd = self.cwnd.saturating_add(ack.delivered).min(target);

@@ -34,12 +34,13 @@ fn startup_doubles_the_rate_until_it_grows_no_more_and_then_drains_the_queue() {
         line.run(RTT);
         rates.push(line.probe("bandwidth_mbit_s"));
     }
-    // From ten segments a round trip on it doubles with each: 10, 20, 40 of 100 in the fourth.
+    // From ten segments a round trip on the rate doubles: 10, 20, 40 of 100 in the fourth round
+    // trip.
     assert_near(rates[1], MBIT_S * 10.0 / BDP as f64);
     assert!((1.8..2.2).contains(&(rates[2] / rates[1])), "{rates:?}");
     assert_eq!(line.probe("mode"), 0.0);
     line.run_until(|line| line.probe("mode") == 1.0);
-    // 2.89 times the bandwidth for three round trips leave a queue; 0.35 times it empty that.
+    // 2.89 times the bandwidth for three round trips builds a queue; 0.35 times drains it.
     assert_near(line.probe("bandwidth_mbit_s"), MBIT_S);
     assert!(line.flow.in_flight > 2 * BDP, "{}", line.flow.in_flight);
     line.run_until(|line| line.probe("mode") == 2.0);
@@ -57,8 +58,8 @@ fn the_window_is_twice_the_path_and_room_for_bursts() {
     let mut cc = bbr(1);
     let mut line = cruising(&mut cc);
     line.run(Duration::from_secs(3));
-    // 200 segments; three bursts of two at 1.4 MB/s in a millisecond; two more in the first phase. ACKs
-    // that come together, and rounding up to even, add some.
+    // 200 segments; three bursts of two at 1.4 MB/s in a millisecond; two more in the first phase.
+    // ACK aggregation and rounding up to even numbers add some.
     assert!((206..=212).contains(&line.cwnd()), "{}", line.cwnd());
     assert_near(line.probe("bandwidth_mbit_s"), MBIT_S);
 }
@@ -72,7 +73,7 @@ fn the_cycle_never_begins_with_the_low_gain() {
     };
     let mut counts = [0; CYCLE.len()];
     (0..700).for_each(|seed| counts[beginning(seed)] += 1);
-    // Seven of eight, a hundred times each, give or take 9.
+    // Seven of eight phases, a hundred times each, within 40.
     assert_eq!(counts[1], 0);
     let others = counts.iter().enumerate().filter(|&(phase, _)| phase != 1);
     assert!(others.clone().all(|(_, &count)| (60..140).contains(&count)), "{counts:?}");
@@ -89,10 +90,11 @@ fn a_phase_lasts_a_round_trip_and_the_queue_of_the_high_one_goes_with_the_low_on
         times[usize::from(gain >= 1.0) + usize::from(gain > 1.0)] += 1;
         most = most.max(line.flow.in_flight);
     }
-    // Four cycles of eight round trips: one in eight high, no more low. A tenth of an RTT is a look.
+    // Four cycles of eight round trips: one in eight is high, and at most one low. Samples are a
+    // tenth of an RTT apart.
     assert!((35..=60).contains(&times[2]), "{times:?}");
     assert!((5..=45).contains(&times[0]), "{times:?}");
-    // Five quarters of the path, and what is in bursts.
+    // Five quarters of the BDP, and the bursts.
     assert!((BDP * 5 / 4..BDP * 5 / 4 + 10).contains(&most), "{most}");
 }
 
@@ -100,7 +102,7 @@ fn a_phase_lasts_a_round_trip_and_the_queue_of_the_high_one_goes_with_the_low_on
 fn ten_seconds_without_a_lower_rtt_make_it_measure_with_four_segments() {
     let mut cc = bbr(1);
     let mut line = cruising(&mut cc);
-    // Others have made a queue that does not go away.
+    // Other flows have built a standing queue.
     line.delay = Duration::from_millis(20);
     let least_until = line.seconds();
     line.run_until(|line| line.probe("mode") == 3.0);
@@ -109,7 +111,7 @@ fn ten_seconds_without_a_lower_rtt_make_it_measure_with_four_segments() {
     assert_eq!(line.cwnd(), LEAST_WINDOW);
     line.delay = Duration::ZERO;
     line.run_until(|line| line.probe("mode") == 2.0);
-    // Until there are four it takes a round trip, then 200 ms, and a round trip in that.
+    // A round trip until four segments are in flight, then 200 ms, which contain a round trip.
     let lasted = line.seconds() - began;
     assert!((0.2..0.5).contains(&lasted), "{lasted}");
     assert_eq!(line.probe("min_rtt_ms"), 100.0);
@@ -149,7 +151,8 @@ fn a_repair_begins_with_as_many_as_arrive_and_ends_with_the_window_before() {
     let lost = Ack { delivered: 1, lost: 20, rate: Some(sample(100, 0)), ..Ack::default() };
     cc.on_ack(&repairing, &lost);
     assert_eq!(cc.control().cwnd, 91);
-    // Everything sent in this round trip is delivered: then two for each that arrives.
+    // Everything sent in this round trip is delivered: from now on two segments for each that
+    // arrives.
     let later = FlowState { delivered: flow.delivered + 100, in_flight: 89, ..repairing };
     let rate = Some(sample(100, flow.delivered));
     cc.on_ack(&later, &Ack { delivered: 2, rate, ..Ack::default() });
@@ -174,7 +177,8 @@ fn two_lossy_intervals_of_the_same_throughput_are_a_policers() {
     let mut cc = bbr(1);
     let (mut flow, mut ends) = (FLOW, Vec::new());
     flow.srtt = RTT;
-    // Of every round trip of 100 ms, 60 segments arrive and 20 are lost: a third of what is delivered.
+    // In every round trip of 100 ms, 60 segments arrive and 20 are lost: a third of those
+    // delivered.
     for round in 1..=14_u64 {
         flow.now += RTT;
         let rate = Some(sample(60, flow.delivered));
@@ -185,8 +189,8 @@ fn two_lossy_intervals_of_the_same_throughput_are_a_policers() {
             ends.push(round);
         }
     }
-    // The first loss begins the first interval, in the round that counts as its first; it ends in the
-    // fourth, and the second four later.
+    // The first loss begins the first interval, in the round that counts as its first. That
+    // interval ends in the fourth round, and the second one four rounds later.
     assert_eq!(ends.first(), Some(&8));
     assert_eq!(cc.pacing_gain, UNIT);
     assert_near(probe(&cc, "bandwidth_mbit_s"), 60.0 * 1460.0 * 8.0 / 0.1 / 1e6);
@@ -195,14 +199,14 @@ fn two_lossy_intervals_of_the_same_throughput_are_a_policers() {
 #[test]
 fn acks_in_bunches_widen_the_window_by_what_was_not_expected() {
     let mut seen = Aggregation::default();
-    // One segment a millisecond is expected, and 20 come at once, and 10 two milliseconds after.
+    // One segment a millisecond is expected; 20 come at once, and 10 two milliseconds later.
     let bandwidth = BW_UNIT / 1000 + 1;
     let ack = |at, segments| Acked { segments, round_start: false, at, bandwidth, cwnd: 100 };
     seen.on_ack(ack(1_000, 20));
     assert_eq!(seen.extra(), 20);
     seen.on_ack(ack(3_000, 10));
     assert_eq!(seen.extra(), 28);
-    // Five round trips later it is still the most of the last ten, and then it is not.
+    // Five round trips later the value is still the maximum of the last ten; later it is not.
     for round in 0..10 {
         assert_eq!(seen.extra(), 28, "{round}");
         seen.on_ack(Acked { round_start: true, ..ack(1_000_000 * (round + 1), 1) });

@@ -1,17 +1,18 @@
-//! The cycle in which the path is probed for more bandwidth: down, cruise, refill, up
-//! (draft-ietf-ccwg-bbr, "`ProbeBW` Algorithm Details").
+//! The cycle that probes for more bandwidth: down, cruise, refill, up (draft-ietf-ccwg-bbr,
+//! "`ProbeBW` Algorithm Details").
 
 use super::{Bbr3, LEAST_WINDOW, Mode, rate_of};
 use crate::{Ack, FlowState};
 use tcplab_units::{Duration, Time};
 
-/// The time between probes, but for a random second, and the most round trips.
+/// The minimum time between probes, to which up to a second is added at random, and the most round
+/// trips.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 const MOST_ROUNDS: f64 = 63.0;
-/// Doublings of the steps in which the bound is raised.
+/// The most doublings of the step by which the bound is raised.
 const MOST_DOUBLINGS: u32 = 30;
 
-/// What the ACKs tell of (`ack_phase`).
+/// The packets that ACKs are for (`ack_phase`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Acks {
     #[default]
@@ -25,24 +26,25 @@ enum Acks {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cycle {
     began: Time,
-    /// How long to wait for the next probe (`bw_probe_wait`).
+    /// The time until the next probe (`bw_probe_wait`).
     wait: Duration,
-    /// Round trips since the last (`rounds_since_probe_up`).
+    /// Round trips since the last probe (`rounds_since_probe_up`).
     pub rounds: u64,
     acks: Acks,
-    /// Segments delivered of those that raise the bound by one, and how many these are.
+    /// Delivered segments that count for the next raise of the bound, and how many raise it by one.
     up_acked: u64,
     up_acked_per_step: u64,
     doublings: u32,
-    /// ACKs are of what a probe has sent, and nothing of it was too much yet (`is_bw_probe_sample`).
+    /// Whether ACKs are of packets sent by a probe, none of which was too much so far
+    /// (`is_bw_probe_sample`).
     pub is_probe_sample: bool,
-    /// The last probe lost too much; this one ended where that had been safe.
+    /// Whether the last probe lost too much, and this one ended at the safe amount.
     pub was_too_high: bool,
     is_precautionary: bool,
 }
 
 impl Cycle {
-    /// The samples of a probe end with the round trip.
+    /// Ends the samples of a probe with the round trip.
     pub fn stop_probing(&mut self) {
         self.acks = Acks::ProbeStopping;
     }
@@ -97,7 +99,7 @@ impl Bbr3 {
         }
     }
 
-    /// `AdaptLongTermModel`. Says whether another phase has begun.
+    /// `AdaptLongTermModel`. Returns whether another phase has begun.
     fn adapt_long_term(&mut self, flow: &FlowState, ack: &Ack) -> bool {
         let app_limited = ack.rate.is_some_and(|sample| sample.app_limited);
         if self.cycle.acks == Acks::ProbeStarting && self.round_start {
@@ -169,13 +171,13 @@ impl Bbr3 {
     /// `IsTimeToGoDown`.
     fn is_time_to_go_down(&mut self, flow: &FlowState, ack: &Ack, rate: f64) -> bool {
         let bound = self.losses.inflight_longterm;
-        // What was in flight before the ACK: after it there is always room.
+        // The data in flight before the ACK: after it there is always room.
         if self.cycle.was_too_high && ack.in_flight_before as f64 >= libm::floor(bound) {
             self.cycle.is_precautionary = true;
             return true;
         }
         if flow.cwnd_limited && self.cwnd as f64 >= libm::floor(bound) {
-            // The bound is the limit, and not the path.
+            // The limit is the bound, not the path.
             self.plateau.reset(rate);
             return false;
         }

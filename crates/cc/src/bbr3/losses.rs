@@ -1,24 +1,24 @@
-//! What losses say of the path, over a round trip and for longer (draft-ietf-ccwg-bbr, "Updating the
-//! Model Upon Packet Loss").
+//! Bounds learned from losses, over a round trip and in the long term (draft-ietf-ccwg-bbr,
+//! "Updating the Model Upon Packet Loss").
 
 use super::{Bbr3, Mode, STARTUP_LOSSES, rate_of};
 use crate::{Ack, FlowState, Lost, Phase, RateSample};
 
-/// Bounds, infinite where there are none, and what they are made of.
+/// The bounds, infinite where there are none, and their inputs.
 #[derive(Clone, Debug)]
 pub(super) struct Losses {
     pub inflight_longterm: f64,
     pub inflight_shortterm: f64,
     pub bw_shortterm: f64,
-    /// The greatest of this round trip.
+    /// The maximum of this round trip.
     bw_latest: f64,
     inflight_latest: f64,
     is_in_round: bool,
     round_end: u64,
     round_start: bool,
-    /// ACKs of this round trip that brought losses.
+    /// ACKs of this round trip that reported losses.
     events: u32,
-    /// What was so before the losses, to go back to: the bounds, and the mode if it was left for them.
+    /// The state before the losses, for undo: the bounds, and the mode if it was left due to them.
     before: (f64, f64, f64),
     mode_before: Option<Mode>,
 }
@@ -85,7 +85,8 @@ impl Bbr3 {
         }
     }
 
-    /// `AdaptLowerBoundsFromCongestion`: once a round trip that had losses, unless they come of a probe.
+    /// `AdaptLowerBoundsFromCongestion`: once in each round trip with losses, unless these were
+    /// caused by a probe.
     pub(super) fn adapt_short_term(&mut self) {
         if !self.losses.round_start {
             return;
@@ -128,7 +129,7 @@ impl Bbr3 {
         lost as f64 > in_flight * self.config.loss_threshold
     }
 
-    /// `NoteLoss`. What was so before the repair began is what there may be to go back to.
+    /// `NoteLoss`. Saves the state before recovery for a possible undo.
     pub(super) fn note_loss(&mut self, flow: &FlowState) {
         if !std::mem::replace(&mut self.losses.is_in_round, true) {
             self.losses.round_end = flow.delivered;
@@ -156,7 +157,7 @@ impl Bbr3 {
         }
     }
 
-    /// `InflightAtLoss`: how much was in flight when more than the threshold was lost of it.
+    /// `InflightAtLoss`: the data in flight at which losses exceeded the threshold.
     fn inflight_at_loss(&self, lost: &Lost) -> f64 {
         let threshold = self.config.loss_threshold;
         let before = lost.in_flight_at_send.saturating_sub(1) as f64;

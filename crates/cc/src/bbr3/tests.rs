@@ -21,7 +21,7 @@ fn mode(line: &Line<'_>) -> Mode {
     modes[line.probe("mode") as usize]
 }
 
-/// A line whose flow has come that far.
+/// A line whose flow has reached this mode.
 fn line_in(cc: &mut Bbr3, wanted: Mode) -> Line<'_> {
     let mut line = Line::new(cc);
     line.run_until(|line| mode(line) == wanted);
@@ -36,7 +36,7 @@ fn startup_ends_when_the_rate_grows_no_more_near_the_rate_of_the_path() {
     // The draft's own test: within 2 %.
     assert!((found - 1.0).abs() < 0.02, "{found}");
     assert_eq!(line.probe("pacing_gain"), 0.5);
-    // The window is twice the path at the most: so is what waits, and a round trip is enough.
+    // The window is at most twice the BDP, and so is the queue: a round trip drains it.
     assert!(line.flow.in_flight <= 2 * BDP + 20, "{}", line.flow.in_flight);
 }
 
@@ -74,7 +74,8 @@ fn it_probes_every_two_to_three_seconds_in_the_order_of_the_cycle() {
     assert!(order.windows(2).all(|two| two[1] == next(two[0])), "{order:?}");
     assert!(probes.len() >= 2, "{probes:?}");
     for two in probes.windows(2) {
-        // From the beginning of down: a probe of some round trips comes before, one of refill after.
+        // From the beginning of down: a probe of some round trips comes before, and one of refill
+        // after.
         assert!((2.0..3.9).contains(&(two[1] - two[0])), "{probes:?}");
     }
 }
@@ -98,13 +99,14 @@ fn a_probe_that_loses_more_than_two_percent_ends_and_teaches_what_is_safe() {
     assert_eq!(mode(&line), Mode::Up);
     line.cc.on_lost(&flow, &lost(5, 200));
     assert_eq!(mode(&line), Mode::Down);
-    // InflightAtLoss: 199 before it and four of them lost: (0.02 * 199 - 4) / 0.98 more were allowed.
+    // InflightAtLoss: 199 in flight before and four of them lost: (0.02 * 199 - 4) / 0.98 more were
+    // allowed.
     let expected = 199.0 + (0.02 * 199.0 - 4.0) / 0.98;
     assert!((line.probe("inflight_longterm_segments") - expected).abs() < 1e-9);
-    // More losses of the same probe say nothing new.
+    // Further losses of the same probe change nothing.
     line.cc.on_lost(&flow, &lost(40, 200));
     assert!((line.probe("inflight_longterm_segments") - expected).abs() < 1e-9);
-    // Between probes 15 % of it stay free.
+    // Between probes 15 % of the bound stays free.
     line.run_until(|line| mode(line) == Mode::Cruise);
     line.run(RTT);
     assert!(line.cwnd() <= (expected * 0.85) as u64, "{}", line.cwnd());
@@ -125,7 +127,7 @@ fn after_a_probe_that_lost_too_much_the_next_two_come_together() {
     let mut cc = bbr3(1);
     let mut line = line_in(&mut cc, Mode::Up);
     line.run(RTT * 2);
-    // More than is in flight now: what left since then is safe.
+    // More than is in flight now: data sent since then is safe.
     let lost = Lost { in_flight_at_send: 160, delivered_at_send: 0, lost: 9, app_limited: false };
     line.flow.lost = 9;
     line.cc.on_lost(&line.flow, &lost);
@@ -133,8 +135,8 @@ fn after_a_probe_that_lost_too_much_the_next_two_come_together() {
     let precautionary = line.seconds();
     line.run_until(|line| mode(line) == Mode::Down);
     line.run_until(|line| mode(line) == Mode::Up);
-    // It ends where what was safe is reached, and nothing lost in the round trip after, it goes on: that
-    // takes a few round trips instead of seconds.
+    // The probe ends at the safe amount and continues if nothing is lost in the next round trip:
+    // that takes a few round trips instead of seconds.
     let apart = line.seconds() - precautionary;
     assert!(apart < 1.0, "{apart}");
 }
@@ -147,14 +149,14 @@ fn the_bound_rises_faster_and_faster_while_it_is_the_limit() {
     let flow = FlowState { cwnd_limited: true, ..FLOW };
     for round in 0..3 {
         cc.raise_for_test(&flow, 64);
-        // 1, then 2, then 4 segments for a window delivered; the window has to follow.
+        // 1, then 2, then 4 segments for each window delivered; the window has to follow.
         let expected = 64.0 + f64::from((1_u32 << (round + 1)) - 1);
         assert_eq!(cc.losses.inflight_longterm, expected, "{round}");
     }
 }
 
 impl Bbr3 {
-    /// A round trip of a probe in which so many were delivered.
+    /// A round trip of a probe with so many segments delivered.
     fn raise_for_test(&mut self, flow: &FlowState, delivered: u64) {
         self.round_start = false;
         self.cwnd = delivered;
@@ -173,11 +175,12 @@ fn a_round_trip_with_losses_between_probes_lowers_the_bounds_to_what_was_deliver
     let lost = Lost { in_flight_at_send: 100, delivered_at_send: 0, lost: 1, app_limited: false };
     line.cc.on_lost(&line.flow, &lost);
     line.run(RTT * 2);
-    // All that it sent was delivered, at its rate: that is what is safe. The window was twice the path.
+    // Everything sent was delivered at the flow's rate, which sets the safe amount. The window was
+    // twice the BDP.
     let bound = line.probe("inflight_shortterm_segments");
     assert!((140.0..=200.0).contains(&bound), "{bound}");
     assert!((line.probe("bandwidth_mbit_s") / bandwidth - 1.0).abs() < 0.02);
-    // The next probe begins without it.
+    // The next probe begins without the bound.
     line.run_until(|line| mode(line) == Mode::Refill);
     assert_eq!(line.probe("inflight_shortterm_segments"), 0.0);
 }

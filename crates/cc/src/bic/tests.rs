@@ -100,7 +100,7 @@ fn steps_become_smaller_towards_the_old_window_and_larger_beyond() {
     let seen = windows(&mut cc, 60, &[400]);
     let steps: Vec<_> = seen[1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
     let nearest = steps.iter().position(|step| *step <= 1).unwrap();
-    // 319 to 400, with steps of a quarter of the rest, until less than 8 are left.
+    // From 319 to 400 in steps of a quarter of the rest, until less than 8 are left.
     assert!(steps[..nearest].is_sorted_by(|one, next| one >= next), "{steps:?}");
     assert!((393..=400).contains(&seen[nearest + 1]), "{seen:?}");
     assert!(steps.last() > Some(&4), "{steps:?}");
@@ -118,8 +118,9 @@ fn a_timeout_forgets_the_old_window() {
 #[test]
 fn slow_start_of_2007_ends_at_a_hundred() {
     let mut cc = Bic::new(&INIT, preset("linux-2.6.20"));
-    // 20 of 80 ACKs bring it to 100. There a segment costs 100 / 16 = 6 segments, or 6 * 16 / 31 = 3
-    // ACKs, because segments per ACK fall no lower than 31 / 16; so it does up to 120: 60 ACKs buy 20.
+    // 20 of 80 ACKs raise the window to 100. There a segment costs 100 / 16 = 6 segments, or 6 * 16
+    // / 31 = 3 ACKs, because segments per ACK fall no lower than 31 / 16. The price stays up to
+    // 120: 60 ACKs buy 20.
     assert_eq!(windows(&mut cc, 5, &[]), [10, 20, 40, 80, 120]);
 }
 
@@ -130,8 +131,8 @@ fn the_paper_halves_what_is_in_question_and_keeps_seven_eighths() {
     let flow = Path::new(&mut cc, Duration::from_millis(100)).flow;
     cc.on_congestion(&flow, event);
     assert_eq!(cc.control().cwnd, 350);
-    // 50 to go: half of that is 25, and 350 / 25 = 14. 100 to go: 32 at the most, 300 / 32 = 9.
+    // 50 below Wmax: half of that is 25, and 350 / 25 = 14. 100 below: at most 32, 300 / 32 = 9.
     assert_eq!((cc.price(350), cc.price(300)), (14, 9));
-    // Beyond, it doubles: as many more as it is beyond.
+    // Above Wmax growth doubles: as much as the window is above.
     assert_eq!(cc.price(420), 420 / 20);
 }

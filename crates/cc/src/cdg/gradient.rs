@@ -1,6 +1,6 @@
-//! How fast delay grows, and how likely CDG lets that pass.
+//! The growth of delay, and the probability of no back-off.
 
-/// Least and greatest of some RTTs, in microseconds; zero for none.
+/// The minimum and maximum of some RTTs, in microseconds; zero for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     pub min: i32,
@@ -12,19 +12,20 @@ pub(super) struct Span {
 pub(super) struct Gradients {
     last: Vec<Span>,
     sum: Span,
-    /// The oldest of `last`.
+    /// The index of the oldest in `last`.
     tail: usize,
     is_full: bool,
 }
 
-/// What the gradients say after a round.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// The sum over all rounds, in microseconds: of the least RTTs if positive, else of the greatest.
+    /// The sum over all rounds, in microseconds: of the minimum RTTs if positive, else of the
+    /// maximum ones.
     pub gradient: i32,
-    /// The delay fell.
+    /// Whether the delay fell.
     pub falls: bool,
-    /// Whether the queue is full, if that can be said.
+    /// Whether the queue is full, if known.
     pub queue: Option<bool>,
 }
 
@@ -34,7 +35,7 @@ impl Gradients {
         Self { last: vec![none; window], sum: none, tail: 0, is_full: false }
     }
 
-    /// Takes the RTTs of a round and of the one before (`tcp_cdg_grad`).
+    /// Adds the RTTs of a round and of the one before (`tcp_cdg_grad`).
     pub fn take(&mut self, now: Span, before: Span) -> Step {
         let new =
             Span { min: now.min.wrapping_sub(before.min), max: now.max.wrapping_sub(before.max) };
@@ -50,7 +51,7 @@ impl Gradients {
         let Span { min, max } = self.sum;
         let mut gradient = if min > 0 { min } else { max };
         if !self.is_full {
-            // What is missing is taken to be as what there is.
+            // Missing gradients are assumed equal to the mean of those available.
             match self.tail as i32 {
                 0 => self.is_full = true,
                 tail => gradient = gradient.wrapping_mul(window as i32) / tail,
@@ -60,8 +61,8 @@ impl Gradients {
     }
 }
 
-/// The queue is full where the least RTT grows and the greatest does not; it is not where both grow, or
-/// the greatest falls. Small changes are none.
+/// The queue is full if the minimum RTT grows and the maximum does not. It is not full if both
+/// grow, or the maximum falls. Small changes are ignored.
 fn queue(min: i32, max: i32) -> Option<bool> {
     let coarse = |value: i32| (value.saturating_add(32 * value.signum())) / 64;
     let (min, max) = (coarse(min), coarse(max));
@@ -72,8 +73,8 @@ fn queue(min: i32, max: i32) -> Option<bool> {
     }
 }
 
-/// `exp(-x)` of 2^32, for `x` in millionths: how often of 2^32 a back-off is let pass. As the kernel
-/// computes it, bit by bit (`nexp_u32`).
+/// `exp(-x)` in 2^-32, for `x` in millionths: the probability of no back-off. Computed bit by bit
+/// as in the kernel (`nexp_u32`).
 pub(super) fn chance_to_stay(millionths: u32) -> u32 {
     let bits = millionths >> 8;
     if bits > 0xffff {

@@ -1,15 +1,15 @@
-//! When CDG's slow start ends: the kernel's second `HyStart`.
+//! The end of CDG's slow start: the kernel's second `HyStart`.
 //!
-//! It ends when a train of ACKs that follow each other within 3 ms is as long as half the least RTT, or
-//! when the least RTT of a round is an eighth above the least of all.
+//! Slow start ends when a train of ACKs that follow each other within 3 ms is as long as half the
+//! minimum RTT, or when the minimum RTT of a round is an eighth above the overall minimum.
 
 const TRAIN: u64 = 1;
 const DELAY: u64 = 2;
 
-/// ACKs of one round that follow each other closely, in microseconds.
+/// A train of ACKs of one round that follow each other closely, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Train {
-    /// Least RTT of the connection; 0 for none.
+    /// The minimum RTT of the connection; 0 for none.
     delay_min: i32,
     begun: u64,
     /// 0 for none.
@@ -23,7 +23,7 @@ impl Train {
         self.samples = 0;
     }
 
-    /// Whether slow start ends, with the least RTT of this round (`tcp_cdg_hystart_update`).
+    /// Whether slow start ends, given the minimum RTT of this round (`tcp_cdg_hystart_update`).
     pub fn is_over(&mut self, now: u64, round_min: i32, limited: bool, detect: u64) -> bool {
         self.delay_min = least(self.delay_min, round_min);
         let delay_min = self.delay_min;
@@ -51,7 +51,7 @@ impl Train {
     }
 }
 
-/// The less of two, where zero is none.
+/// The smaller of two values, of which zero means none.
 pub(super) fn least(one: i32, other: i32) -> i32 {
     if one == 0 || (other != 0 && other < one) { other } else { one }
 }

@@ -9,7 +9,7 @@ fn cdg(params: Config) -> Cdg {
     Cdg::new(&LINUX, params)
 }
 
-/// Whether it has backed off after each of these round trips.
+/// Whether a back-off followed each of these round trips.
 fn rounds(cc: &mut Cdg, rtts_ms: &[u64]) -> Vec<bool> {
     let mut path = Path::new(cc, Duration::from_millis(100));
     let mut wants = Vec::new();
@@ -23,7 +23,7 @@ fn rounds(cc: &mut Cdg, rtts_ms: &[u64]) -> Vec<bool> {
 
 #[test]
 fn the_exponential_is_the_kernels() {
-    // exp(-x) 2^32 within what 16 bits a factor leave: a part in 2^16 for each of up to 16 factors.
+    // exp(-x) 2^32 within the precision of 16 bits a factor: 2^-16 for each of up to 16 factors.
     for x in [0_u32, 100, 256, 1000, 50_000, 1_000_000, 3_000_000] {
         let exact = libm::exp(-f64::from(x) * 1e-6) * 4_294_967_295.0;
         let found = f64::from(chance_to_stay(x));
@@ -40,8 +40,8 @@ fn a_constant_delay_never_makes_it_back_off() {
     assert!(seen.iter().all(|&backed| !backed), "{seen:?}");
 }
 
-/// After a round trip of 100 ms an ACK that took 500 ms. The first gradient counts for all eight:
-/// 8 * 400,000 us * 42 = 134e6 millionths, beyond what the exponential tells from zero.
+/// An ACK with 500 ms after a round trip of 100 ms. The first gradient counts for all eight: 8 *
+/// 400,000 us * 42 = 134e6 millionths, beyond the range of the exponential.
 fn meets_a_steep_gradient(cc: &mut Cdg) {
     let mut path = Path::new(cc, Duration::from_millis(100));
     path.round();
@@ -73,7 +73,7 @@ fn a_loss_after_a_back_off_is_answered_from_the_shadow_window() {
     let cut = cc.control().cwnd;
     cc.on_recovered(&FLOW);
     cc.on_congestion(&FLOW, Congestion { cause: Cause::Loss, ..event });
-    // Half of what it was before both, which is more than half of what was left.
+    // Half of the window before both, which is more than half of the reduced one.
     assert_eq!(cc.control().cwnd, before / 2);
     assert!(before / 2 > cut / 2);
 }
@@ -83,7 +83,7 @@ fn five_back_offs_without_effect_are_enough() {
     let mut cc = cdg(Config { hystart_detect: 0, ..Config::default() });
     let mut path = Path::new(&mut cc, Duration::from_millis(100));
     for round in 1..=20 {
-        // The delay grows by 400 ms every round, whatever is done.
+        // The delay grows by 400 ms every round, whatever the window.
         path.rtt = Duration::from_millis(100 + 400 * round);
         path.round();
     }
@@ -93,7 +93,7 @@ fn five_back_offs_without_effect_are_enough() {
 
 #[test]
 fn a_delayed_ack_counts_for_the_least_rtt_alone_unless_something_is_sacked() {
-    // tcp_cdg_acked asks for `sacked_out == 0`; that segments are lost, as after a timeout, is no matter.
+    // tcp_cdg_acked requires `sacked_out == 0`; lost segments, as after a timeout, do not matter.
     for (sacked, in_flight, greatest) in [(0, 10, 100), (0, 1, 100), (1, 10, 900)] {
         let mut cc = cdg(Config::default());
         let flow = FlowState { in_flight, sacked, ..FLOW };
@@ -120,10 +120,10 @@ fn a_queue_is_full_where_the_least_rtt_grows_and_the_greatest_does_not() {
 fn gradients_are_summed_over_the_window() {
     let mut gradients = Gradients::new(2);
     let span = |min| Span { min, max: min };
-    // One of two: it counts twice.
+    // One of two gradients: it counts twice.
     assert_eq!(gradients.take(span(110), span(100)).gradient, 20);
     assert_eq!(gradients.take(span(140), span(110)).gradient, 40);
-    // The first is forgotten: 30 + 5.
+    // The first gradient is discarded: 30 + 5.
     assert_eq!(gradients.take(span(145), span(140)).gradient, 35);
 }
 

@@ -4,8 +4,8 @@ use crate::{CutBase, Flavour};
 
 const BASE: Duration = Duration::from_millis(100);
 
-/// Compound in congestion avoidance with a window of `window`, of which all is NewReno's, on a path of
-/// 100 ms.
+/// Compound in congestion avoidance with a window of `window`, entirely NewReno's, on a path of 100
+/// ms.
 fn compound(window: u64, config: Config) -> Compound {
     let mut cc = Compound::new(&Init { initial_window: window, ..INIT }, config);
     cc.window.leave_slow_start();
@@ -13,7 +13,7 @@ fn compound(window: u64, config: Config) -> Compound {
     cc
 }
 
-/// The same to 1/1024, the unit of what is computed.
+/// Asserts equality within 1/1024, the unit of the computation.
 fn assert_near(value: f64, expected: f64) {
     assert!((value - expected).abs() < 1.5 / 1024.0, "{value} is not {expected}");
 }
@@ -22,8 +22,8 @@ fn assert_near(value: f64, expected: f64) {
 fn without_a_queue_the_whole_window_grows_by_alpha_win_to_the_k() {
     let mut cc = compound(256, Config::default());
     let mut path = Path::new(&mut cc, BASE);
-    // NewReno adds one. With the first ACK beyond the round trip 257^0.75 / 8 = 8.0234, of which one is
-    // NewReno's.
+    // NewReno adds one. With the first ACK beyond the round trip 257^0.75 / 8 = 8.0234, of which
+    // one is NewReno's.
     assert_eq!(path.round(), 257);
     path.stream(1);
     assert_eq!(path.cwnd(), 264);
@@ -39,7 +39,7 @@ fn roots_give_the_power_of_three_quarters() {
         assert!(exact - 1.5 < found && found <= exact, "{win}: {found} is not {exact}");
     }
     assert_eq!([1, 16, 256, 1296].map(three_quarters), [1, 8, 64, 216].map(|it| it * 1024));
-    // Other powers are computed in floating point.
+    // Other exponents are computed in floating point.
     let growth = |k| compound(256, Config { k, alpha: 1.0, ..Config::default() }).growth(256);
     assert_eq!([0.5, 0.75, 1.0].map(growth), [15, 63, 255].map(|it| it * 1024));
 }
@@ -55,7 +55,7 @@ fn windows_and_delays_of_any_size_have_room() {
     assert_near(cc.delay.dwnd as f64 / ONE as f64, libm::pow(2.0, 13.5) - 1.0);
 }
 
-/// After ten round trips without a queue, and with a window of delay.
+/// After ten round trips without a queue, with a delay window.
 fn grown(cc: &mut Compound) -> Path<'_> {
     let mut path = Path::new(cc, BASE);
     for _ in 0..10 {
@@ -68,8 +68,8 @@ fn grown(cc: &mut Compound) -> Path<'_> {
 fn a_queue_of_gamma_takes_it_back_by_what_is_queued() {
     let mut cc = compound(256, Config::default());
     let mut path = grown(&mut cc);
-    // A fifth of 125 ms is queueing: a fifth of the window, which is more than 30 of it. The first ACK
-    // ends the round trip before.
+    // A fifth of 125 ms is queueing: a fifth of the window, which is more than 30 segments. The
+    // first ACK ends the previous round trip.
     path.rtt = Duration::from_millis(125);
     path.round();
     let (before, dwnd) = (path.cwnd(), path.probe("dwnd"));
@@ -78,7 +78,7 @@ fn a_queue_of_gamma_takes_it_back_by_what_is_queued() {
     assert_near(path.probe("diff"), diff);
     assert_near(path.probe("dwnd"), (dwnd - diff).max(0.0));
     assert!(path.cwnd() < before);
-    // Slow start would take it all back.
+    // Slow start would restore the whole delay window.
     let after = path.cwnd();
     path.stream(after / 2);
     assert!(path.cwnd() <= after + 1);
@@ -92,7 +92,8 @@ fn a_queue_after_a_loss_does_not_lead_into_slow_start() {
     path.rtt = BASE * 2;
     path.round();
     path.round();
-    // Of half of the window half is queued, which is more than was delay's of it.
+    // With half of the RTT due to queues, half of the window is queued, which exceeds the delay
+    // window.
     let newreno = path.probe("cwnd");
     assert_near(path.probe("dwnd"), 0.0);
     assert_eq!(path.cwnd(), newreno as u64);
@@ -119,7 +120,7 @@ fn rtts_of_a_repair_do_not_count() {
     path.round();
     path.congestion(Cause::Loss);
     assert_near(path.probe("dwnd"), 0.0);
-    // Those of the round trip after it do: half of the 128 is queued.
+    // RTTs of the following round trip count: half of the 128 segments is queued.
     path.round();
     assert_near(path.probe("diff"), 0.0);
     path.stream(1);
@@ -155,7 +156,7 @@ fn a_timeout_leaves_newreno_and_forgets_the_path() {
     for probe in ["dwnd", "base_rtt_ms"] {
         assert_near(path.probe(probe), 0.0);
     }
-    // Unless it was a false alarm.
+    // Unless the loss was spurious.
     path.undo();
     assert_near(path.probe("dwnd"), before);
     assert_near(path.probe("base_rtt_ms"), 100.0);
@@ -186,8 +187,8 @@ fn tuned(config: Config) -> f64 {
 
 #[test]
 fn gamma_goes_towards_three_quarters_of_newrenos_queue_once_a_measurement() {
-    // NewReno would have a fifth of 101 waiting: 20.2. 3/4 * 30 + 1/4 * 3/4 * 20.2 = 26.2875. The second
-    // loss has nothing new to go by.
+    // NewReno would have a fifth of 101 queued: 20.2. 3/4 * 30 + 1/4 * 3/4 * 20.2 = 26.2875. The
+    // second loss has no new measurement.
     assert_near(tuned(Config::default()), 26.2875);
     assert_near(tuned(Config { gamma_tuning: false, ..Config::default() }), 30.0);
 }

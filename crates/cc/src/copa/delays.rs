@@ -1,4 +1,4 @@
-//! The RTTs that Copa compares: the least of a long time, the least of now, and the greatest of lately
+//! The RTTs that Copa compares: the long-term minimum, the current minimum, and the recent maximum
 //! (§2.1, §2.2 of the paper).
 
 use crate::FlowState;
@@ -6,13 +6,13 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};
 
-/// How long the least RTT counts.
+/// The window of the long-term minimum.
 const LONG: Duration = Duration::from_secs(10);
-/// RTTs in which the greatest is looked for.
+/// The window of the maximum, in RTTs.
 const GREATEST_OF: u64 = 4;
-/// RTTs in which a queue that only Copa fills is nearly empty at least once.
+/// The number of RTTs within which a queue that only Copa fills is nearly empty at least once.
 const EMPTIES_IN: u64 = 5;
-/// A queue is nearly empty below the greatest lately over this.
+/// A queue is nearly empty below the recent maximum over this.
 const NEARLY: u64 = 10;
 
 /// The delays of one flow.
@@ -37,7 +37,7 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// Takes a sample, with a window of `cwnd`.
+    /// Adds a sample, with a window of `cwnd`.
     pub fn take(&mut self, flow: &FlowState, rtt: Duration, cwnd: u64) {
         let srtt = if flow.srtt.is_zero() { rtt } else { flow.srtt };
         self.long.take(flow.now, rtt, LONG);
@@ -51,7 +51,7 @@ impl Delays {
         }
     }
 
-    /// `RTTmin`; zero before the first sample, like all of these.
+    /// `RTTmin`; zero before the first sample, like the other values.
     pub fn least(&self) -> Duration {
         self.long.get()
     }
@@ -72,11 +72,11 @@ impl Delays {
     }
 }
 
-/// The least or the greatest RTT of some time.
+/// The minimum or maximum RTT of some time.
 #[derive(Clone, Debug)]
 struct Extreme {
     which: Ordering,
-    /// Those that are or may become it, the oldest and most extreme first.
+    /// Candidates, the oldest and most extreme first.
     kept: VecDeque<(Time, Duration)>,
 }
 
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn less_than_a_segment_of_its_own_is_nearly_empty() {
-        // A window of ten in 110 ms: one in 11 ms.
+        // A window of ten in 110 ms: one segment in 11 ms.
         for (rtt, expected) in [(111, true), (112, false)] {
             let (mut delays, mut flow) = delays(&[(0, 100)]);
             flow.now = Time::ZERO + MS * 600;
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_not_a_tenth_of_its_greatest_for_five_rtts_does_not_empty() {
-        // Queues of 0 to 100 ms; at 300 ms one of 10 is left, or one of 11.
+        // Queues of 0 to 100 ms; at 300 ms one of 10 ms is left, or one of 11.
         for (least, expected) in [(10, true), (11, false)] {
             let (mut delays, mut flow) = delays(&[(0, 100), (200, 200), (300, 100 + least)]);
             for at in (350..=600).step_by(50) {

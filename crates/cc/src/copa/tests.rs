@@ -4,7 +4,7 @@ use tcplab_units::Time;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Copa after slow start, with a window of ten and an RTT of 100 ms that no queue is part of.
+/// Copa after slow start, with a window of ten and an RTT of 100 ms without queueing.
 fn copa(config: Config) -> Copa {
     let mut cc = Copa::new(&INIT, config);
     cc.steering.in_slow_start = false;
@@ -12,7 +12,7 @@ fn copa(config: Config) -> Copa {
     cc
 }
 
-/// After so many milliseconds.
+/// The state after so many milliseconds.
 fn at(millis: u64) -> FlowState {
     FlowState { now: Time::ZERO + MS * millis, srtt: MS * 100, ..FLOW }
 }
@@ -21,14 +21,14 @@ fn ack(rtt: u64) -> Ack {
     Ack { delivered: 1, rtt: Some(MS * rtt), ..Ack::default() }
 }
 
-/// The window with its part.
+/// The window with its fractional part.
 fn exact(cc: &Copa) -> f64 {
     cc.window.cwnd() as f64 + cc.window.credit()
 }
 
 #[test]
 fn the_window_grows_below_the_target_rate_and_shrinks_above() {
-    // With a queue of q ms: 10 / (100 + q) against 1 / (0.5 q) segments a millisecond: equal where
+    // With a queue of q ms: 10 / (100 + q) against 1 / (0.5 q) segments a millisecond, equal where
     // 5 q = 100 + q, q = 25.
     for (queue, expected) in [(24, 10.2), (26, 9.8)] {
         let mut cc = copa(Config::default());
@@ -44,7 +44,7 @@ fn a_round_trip_moves_it_by_v_over_delta() {
         let mut cc = copa(Config { delta, ..Config::default() });
         let mut path = Path::new(&mut cc, MS * 100);
         let cwnd = path.round();
-        // A little less, because what the later ACKs are worth is over a larger window.
+        // A little less, because later ACKs are relative to a larger window.
         assert!(cwnd == expected || cwnd + 1 == expected, "{delta}: {cwnd}");
     }
 }
@@ -54,8 +54,8 @@ fn slow_start_ends_when_the_rate_is_above_the_target() {
     let mut cc = Copa::new(&INIT, Config::default());
     let mut path = Path::new(&mut cc, MS * 100);
     assert_eq!([path.round(), path.round()], [20, 40]);
-    // A window of 40 may have 40 * q = 2 * (100 + q) ms: 5.3 ms of queue. What stood half an RTT ago was
-    // none, so half of the round trip is slow start.
+    // A window of 40 may have 40 * q = 2 * (100 + q) ms: 5.3 ms of queue. There was no queue half
+    // an RTT ago, so half of the round trip is slow start.
     path.rtt = MS * 106;
     let cwnd = path.round();
     assert!((56..=62).contains(&cwnd), "{cwnd}");

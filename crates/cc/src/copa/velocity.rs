@@ -1,10 +1,11 @@
-//! How fast Copa's window moves: faster the longer it goes one way (§2.1 of the paper).
+//! The velocity of Copa's window, which rises the longer the window moves in one direction (§2.1 of
+//! the paper).
 
 use std::cmp::Ordering;
 
 /// Round trips in one direction before the velocity doubles.
 const PATIENCE: u32 = 3;
-/// Far beyond what may be of use.
+/// A limit far beyond useful values.
 const MOST: u64 = 1 << 30;
 
 /// The velocity of a window.
@@ -19,7 +20,7 @@ pub(super) struct Velocity {
 }
 
 impl Velocity {
-    /// One, with a window of `cwnd`.
+    /// The initial velocity of one, with a window of `cwnd`.
     pub fn new(cwnd: u64) -> Self {
         Self { value: 1, from: cwnd, direction: Ordering::Equal, rounds: 0 }
     }
@@ -29,8 +30,8 @@ impl Velocity {
         self.value as f64
     }
 
-    /// The window is to go that way now: a velocity gathered in the other one is not for this. The paper
-    /// waits for the end of the round trip, and lets a window that grew fast fall as fast.
+    /// Sets the direction of the window. A change of direction resets the velocity. The paper waits
+    /// for the end of the round trip, and lets a window that grew fast fall as fast.
     pub fn head(&mut self, direction: Ordering) {
         if direction != self.direction && self.value > 1 {
             (self.direction, self.rounds, self.value) = (direction, 0, 1);

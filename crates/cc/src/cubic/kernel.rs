@@ -1,10 +1,10 @@
-//! CUBIC as Linux computes it (`tcp_cubic.c`), to the integer.
+//! CUBIC as computed by Linux (`tcp_cubic.c`), to the integer.
 //!
-//! Where it differs from RFC 9438: time is counted in jiffies of a millisecond, and seconds of the
-//! curve in 1/1024; the price of a segment (`cnt`) is a whole number, newly computed at most once a
-//! jiffy; Reno's window is followed with one slope, that of congestion avoidance below the old
-//! window; a timeout forgets everything; growth without a plateau is at least 5 % a round trip.
-//! `HyStart` is the one of 2008 (`slow_start::classic`).
+//! Differences from RFC 9438: time is in jiffies of a millisecond, and seconds of the curve in
+//! 1/1024. The price of a segment (`cnt`) is a whole number, computed at most once a jiffy. Reno's
+//! window is followed with a single slope, that of congestion avoidance below the old window. A
+//! timeout resets everything. Growth without a plateau is at least 5 % a round trip. `HyStart` is
+//! the one of 2008 (`slow_start::classic`).
 
 use super::Config;
 use crate::kernel::{jiffies, micros};
@@ -12,13 +12,13 @@ use crate::slow_start::Classic;
 use crate::{Ack, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window};
 use tcplab_units::Duration;
 
-/// Shares are in 1/1024.
+/// The unit of shares: 1/1024.
 const SCALE: u64 = 1024;
 /// Times of the curve are in 2^-10 s.
 const TIME_BITS: u32 = 10;
 /// Jiffies a second.
 const HZ: u64 = 1000;
-/// With no plateau ahead, a segment costs no more than this.
+/// The maximum price of a segment without a plateau ahead.
 const MOST_WITHOUT_PLATEAU: u64 = 20;
 
 /// The kernel's CUBIC, for one flow.
@@ -32,15 +32,15 @@ pub(crate) struct KernelCubic {
     tcp_friendly: bool,
     window: Window,
     hystart: Option<Classic>,
-    /// Least RTT in microseconds; 0 until there is one.
+    /// Minimum RTT in microseconds; 0 until there is one.
     delay_min: u64,
     curve: Curve,
 }
 
-/// What a timeout forgets.
+/// The state that a timeout resets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
-    /// Acknowledged segments that buy one.
+    /// Acknowledged segments for one segment of growth.
     cnt: u64,
     last_max_cwnd: u64,
     last_cwnd: u64,
@@ -49,16 +49,16 @@ struct Curve {
     origin_point: u64,
     /// `K`.
     k: u64,
-    /// When this stage began, in jiffies.
+    /// The start of this stage, in jiffies.
     epoch_start: Option<u64>,
     ack_cnt: u64,
-    /// Reno's window.
+    /// The window that Reno would have.
     tcp_cwnd: u64,
 }
 
 impl KernelCubic {
     pub fn new(init: &Init, config: &Config) -> Self {
-        // The module takes them as whole numbers: 0.7 is 717 / 1024, 0.4 is 41 * 10 / 1024.
+        // The module's parameters are whole numbers: 0.7 is 717 / 1024, 0.4 is 41 * 10 / 1024.
         let beta = libm::round(config.beta * SCALE as f64) as u64;
         let scale = 10 * libm::round(config.c * SCALE as f64 / 10.0).max(1.0) as u64;
         Self {
@@ -73,7 +73,7 @@ impl KernelCubic {
         }
     }
 
-    /// Computes what a segment costs (`bictcp_update`).
+    /// Computes the price of a segment (`bictcp_update`).
     fn update(&mut self, now: u64, acked: u64) {
         let cwnd = self.window.cwnd();
         let delay_min = self.delay_min.div_ceil(1000 * 1000 / HZ);
@@ -124,11 +124,11 @@ impl KernelCubic {
                 curve.cnt = curve.cnt.min(cwnd / (curve.tcp_cwnd - cwnd));
             }
         }
-        // Half a window more a round trip at the most.
+        // At most half a window of growth in a round trip.
         curve.cnt = curve.cnt.max(2);
     }
 
-    /// Nothing is known any more (`bictcp_reset`, `bictcp_hystart_reset`).
+    /// Resets the curve (`bictcp_reset`, `bictcp_hystart_reset`).
     fn forget(&mut self, flow: &FlowState) {
         self.curve = Curve::default();
         self.delay_min = 0;
@@ -137,18 +137,18 @@ impl KernelCubic {
         }
     }
 
-    /// Takes an RTT (`cubictcp_acked`).
+    /// Adds an RTT sample (`cubictcp_acked`).
     fn take_rtt(&mut self, flow: &FlowState, rtt: Duration) {
         let now = jiffies(flow.now);
         if self.curve.epoch_start.is_some_and(|start| now.saturating_sub(start) < HZ) {
-            // Just after a recovery, delays tell of the recovery.
+            // Delays right after a recovery do not reflect the queue.
             return;
         }
         let delay = micros(rtt).max(1);
         if self.delay_min == 0 || delay < self.delay_min {
             self.delay_min = delay;
         }
-        // A window on its way to a smaller one counts as slow start when it has gone below that.
+        // A window being reduced counts as slow start once it is below the threshold.
         let in_slow_start = flow.cwnd < self.window.ssthresh();
         if let Some(hystart) = self.hystart.as_mut().filter(|_| in_slow_start)
             && hystart.is_over(flow, flow.cwnd, delay, self.delay_min)
@@ -159,13 +159,13 @@ impl KernelCubic {
     }
 }
 
-/// `cube`, in 2^-30 s cubed, times C: in segments.
+/// `cube`, in 2^-30 s cubed, times C, in segments.
 fn scale_down(cube: u128, scale: u64) -> u64 {
     let product = cube.saturating_mul(u128::from(scale)) >> (10 + 3 * TIME_BITS);
     u64::try_from(product).unwrap_or(u64::MAX)
 }
 
-/// A cube root by one step of Newton's method, as coarse as the kernel's: 0.2 % on average.
+/// A cube root by one step of Newton's method, as imprecise as the kernel's: 0.2 % on average.
 fn cubic_root(a: u64) -> u64 {
     let bits = u64::BITS - a.leading_zeros();
     if bits < 7 {
@@ -177,15 +177,16 @@ fn cubic_root(a: u64) -> u64 {
     (x * 341) >> 10
 }
 
-/// Where Newton's step begins for numbers whose first six bits are `x`, in 1/64.
+/// The initial guess of Newton's method for numbers whose first six bits are `x`, in 1/64.
 ///
-/// Instead of dividing by 3, the step multiplies by 341/1024, 1/1024 too little. From a guess that
-/// lies above the root by a share e, Newton's result is too large by about e^2. With e = 1/32 the two
-/// cancel: 64 * 33/32 = 66 times the root of the middle, x + 1/2. The kernel's own guesses were refined
-/// by hand from there; 23 of the 56 that matter differ from the rule, and the results with them. These
-/// are measured behaviour: no rule that was tried gives them. Of the guesses that make the error over
-/// all numbers with these bits least (the largest, the mean or the mean square; in exact or in whole
-/// numbers; for all lengths of numbers or some) the best ones still differ in 15 places.
+/// The step multiplies by 341/1024 instead of dividing by 3, which is too small by 1/1024. If the
+/// guess exceeds the root by a share e, Newton's result is too large by about e^2. With e = 1/32
+/// the two errors cancel: 64 * 33/32 = 66 times the root of the middle, x + 1/2. The kernel's own
+/// guesses were refined by hand from there. 23 of the 56 relevant ones differ from the rule, and so
+/// do the results. These 23 are measured behaviour, for which no rule is known. Guesses that
+/// minimize the error over all numbers with these bits (the largest error, the mean or the mean
+/// square; exact or in integers; for all lengths of numbers or some) still differ in at least 15
+/// places.
 fn first_guess(x: u64) -> u64 {
     if x == 0 {
         return 0;
@@ -244,7 +245,7 @@ impl CongestionControl for KernelCubic {
 
     fn on_transmit_start(&mut self, flow: &FlowState, idle: Duration) {
         let now = jiffies(flow.now);
-        // The curve waited with us.
+        // Idle time does not count on the curve.
         if let Some(start) = &mut self.curve.epoch_start {
             *start = start.saturating_add(idle.as_millis()).min(now);
         }
@@ -262,10 +263,9 @@ impl CongestionControl for KernelCubic {
         record("w_max", self.curve.last_max_cwnd as f64);
         record("k", self.curve.k as f64 / SCALE as f64);
         record("w_est", self.curve.tcp_cwnd as f64);
-        // Only in stacks of the kernel's flavour: acknowledged segments per segment of growth.
+        // Only with the Linux flavour: acknowledged segments per segment of growth.
         record("cnt", self.curve.cnt as f64);
-        // Only in stacks of the kernel's flavour: least RTT, in milliseconds; 0 until there is
-        // one.
+        // Only with the Linux flavour: minimum RTT, in milliseconds; 0 until there is one.
         record("delay_min_ms", self.delay_min as f64 / 1e3);
     }
 }
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn small_roots_are_rounded() {
-        // Up to half a unit, but for 42, whose root is 3.476: the kernel says 4.
+        // Within half a unit, except for 42, whose root is 3.476: the kernel returns 4.
         for a in (0..64_u64).filter(|a| *a != 42) {
             assert_eq!(cubic_root(a), libm::round(libm::cbrt(a as f64)) as u64, "{a}");
         }
@@ -299,8 +299,8 @@ mod tests {
 
     #[test]
     fn a_guess_1_32_above_the_root_balances_the_missing_1_1024() {
-        // Far from the ends of integers only the guess and 341/1024 err: at most by 1/1024 either way,
-        // for the rule; the refined guesses stay within 0.16 %.
+        // Far from the limits of integers only the guess and 341/1024 cause errors: at most 1/1024
+        // either way for the rule; the refined guesses stay within 0.16 %.
         for x in 8..64_u64 {
             for part in 0..16_u64 {
                 let a = (x << 45) + (part << 41);
@@ -313,8 +313,8 @@ mod tests {
 
     #[test]
     fn roots_are_the_kernels() {
-        // A checksum (FNV-1a) of 200,000 roots, over all lengths of numbers, taken from the table of
-        // guesses that a kernel has, before the rule took its place.
+        // A checksum (FNV-1a) of 200,000 roots, over all lengths of numbers, computed with the
+        // kernel's own table of guesses, which the rule replaced.
         let mut state = 1_u64;
         let mut sum = 0xcbf2_9ce4_8422_2325_u64;
         for number in 0..200_000_u64 {

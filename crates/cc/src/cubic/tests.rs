@@ -26,7 +26,7 @@ fn assert_near(value: f64, expected: f64, tolerance: f64) {
 
 #[test]
 fn follows_the_curve_and_is_back_after_k() {
-    // Large enough that the curve is above Reno's line up to the end.
+    // Large enough for the curve to stay above Reno's window.
     let w_max = 1000.0;
     let k = k(w_max, BETA * w_max);
     let mut cc = cubic(1000, plain());
@@ -52,7 +52,7 @@ fn follows_the_curve_and_is_back_after_k() {
 
 #[test]
 fn the_curve_is_one_of_time_not_of_round_trips() {
-    // 2 s after the cut, whatever the RTT; Reno's line is far below in that time.
+    // 2 s after the cut, whatever the RTT; Reno's window is far below by then.
     let at_two_seconds = |rtt: Duration| {
         let mut cc = cubic(1000, Config { tcp_friendly: false, ..plain() });
         let mut path = Path::new(&mut cc, rtt);
@@ -74,7 +74,7 @@ fn the_curve_is_one_of_time_not_of_round_trips() {
 
 #[test]
 fn small_windows_follow_the_line_of_reno() {
-    // K is 2.5 s, so over 20 round trips of 10 ms the curve has hardly left the ground.
+    // K is 2.5 s, so the curve hardly rises within 20 round trips of 10 ms.
     let w_max = 20.0;
     let alpha = 3.0 * (1.0 - BETA) / (1.0 + BETA);
     let mut cc = cubic(20, plain());
@@ -110,7 +110,7 @@ fn makes_room_when_it_shrinks_twice() {
         let mut cc = cubic(1000, Config { fast_convergence, ..plain() });
         let mut path = Path::new(&mut cc, RTT);
         path.congestion(Cause::Loss);
-        // Within two seconds of nine the window is still below the old one.
+        // Within two of nine seconds the window is still below the old one.
         for _ in 0..20 {
             path.round();
         }
@@ -136,7 +136,7 @@ fn remembers_a_window_above_the_plateau_as_it_is() {
 
 #[test]
 fn grows_by_half_per_round_trip_at_the_most() {
-    // A curve so steep that the limit holds from the first round on.
+    // A curve so steep that the growth limit applies from the first round on.
     let mut cc = cubic(100, Config { c: 1e6, ..plain() });
     let mut path = Path::new(&mut cc, RTT);
     path.congestion(Cause::Loss);
@@ -144,7 +144,7 @@ fn grows_by_half_per_round_trip_at_the_most() {
     path.round();
     for _ in 0..10 {
         let cwnd = path.cwnd();
-        // An odd window leaves half a segment of credit to the next round.
+        // An odd window leaves half a segment of credit for the next round.
         assert!((cwnd + cwnd / 2..=cwnd + cwnd.div_ceil(2)).contains(&path.round()));
     }
 }
@@ -268,7 +268,7 @@ fn growing_delay_ends_the_first_slow_start() {
     path.round();
     let cwnd = path.cwnd();
     path.rtt = RTT + RTT / 8;
-    // In the first slow round eight samples pass before anything slows, and 4 ACKs buy a segment.
+    // In the first slow round eight samples pass before growth slows to one segment for 4 ACKs.
     assert_eq!(path.round(), cwnd + 8 + (cwnd - 8) / 4);
     for _ in 2..5 {
         assert_near(path.probe("css"), 1.0, 0.0);
@@ -286,7 +286,7 @@ fn growing_delay_ends_the_first_slow_start() {
 #[test]
 fn hystart_watches_the_first_slow_start_only() {
     let mut cc = cubic(10, Config::default());
-    // A loss, then a timeout: slow start up to the known threshold is not slowed by delay.
+    // A loss, then a timeout: slow start up to the known threshold does not end due to delay.
     let mut path = Path::new(&mut cc, RTT);
     for _ in 0..4 {
         path.round();
@@ -325,8 +325,8 @@ fn slow_start_ends_at_an_initial_threshold() {
         let init = Init { flavour, ..INIT };
         let mut cc = crate::build("cubic", &init, &params).unwrap();
         let seen = windows(cc.as_mut(), 6, &[]);
-        // From 10 it doubles to 80 and ends at 100. Nothing was lost, so the curve leaves from a plateau
-        // there; the kernel's grows by 5 % a round trip in that case.
+        // From 10 the window doubles to 80 and slow start ends at 100. Nothing was lost, so the
+        // curve begins with a plateau there; the kernel's grows by 5 % a round trip in that case.
         assert_eq!(seen[..4], [10, 20, 40, 80], "{flavour:?}");
         assert!((100..=105).contains(&seen[4]), "{flavour:?}: {seen:?}");
     }

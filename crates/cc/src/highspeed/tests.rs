@@ -9,7 +9,7 @@ fn avoiding(cwnd: u64) -> HighSpeed {
     cc
 }
 
-/// Appendix B counts with 1 / 12.8 for 0.078, and its line goes on.
+/// Appendix B uses 1 / 12.8 for 0.078, and its line has no upper end.
 mod appendix_b {
     pub fn b(w: f64) -> f64 {
         let (low, high) = (libm::log(38.0), libm::log(83_000.0));
@@ -61,8 +61,8 @@ fn the_step_is_the_first_that_reaches_up_to_the_window() {
 
 #[test]
 fn adds_a_and_takes_b() {
-    // At 1000, 8 a round trip, less what it grows meanwhile: 1000 * 8 / 1004 = 7.97. A loss takes
-    // 83 / 256 of 1007: 326.5.
+    // At 1000, 8 a round trip, less the effect of the growing window: 1000 * 8 / 1004 = 7.97. A
+    // loss takes 83 / 256 of 1007: 326.5.
     assert_eq!(windows(&mut avoiding(1000), 3, &[1007]), [1000, 1007, 1007 - 326]);
 }
 
@@ -93,7 +93,7 @@ fn the_rfc_goes_by_its_formulas() {
     assert!((b(1e9) - 0.1).abs() < 1e-9);
     let mut cc = HighSpeed::new(&Init { initial_window: 1058, ..INIT }, Config::default());
     cc.window.leave_slow_start();
-    // a is 8.01 there, less what the window grows meanwhile.
+    // a is 8.01 there, less the effect of the growing window.
     assert!((1065..=1066).contains(&windows(&mut cc, 2, &[])[1]));
     cc.window.set(1058);
     // b is 0.327 there: of 1058 that leaves 712.1.

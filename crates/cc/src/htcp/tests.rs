@@ -13,7 +13,7 @@ fn loss(flight: u64) -> Congestion {
     Congestion { cause: Cause::Loss, flight, again: false }
 }
 
-/// Whole segments a round trip, this long after a loss, with a half kept.
+/// The growth in whole segments a round trip, this long after a loss that kept a half.
 fn growth(millis: u32, min_rtt: u32, config: Config) -> u32 {
     let mut cc = HTcp::new(&LINUX, config);
     cc.min_rtt = min_rtt;
@@ -43,7 +43,7 @@ fn growth_is_alike_in_time() {
 #[test]
 fn rtts_far_beyond_the_greatest_are_not_believed() {
     let mut cc = htcp();
-    // 50 is the least; 70 is within 20 ms of it, 95 is not within 20 ms of 70, 88 is.
+    // 50 is the minimum. 70 is within 20 ms of it, 95 is not within 20 ms of 70, and 88 is.
     for (rtt, greatest) in [(50, 50), (70, 70), (95, 70), (88, 88), (60, 88)] {
         cc.take_rtt(&FLOW, Duration::from_millis(rtt));
         assert_eq!((cc.min_rtt, cc.history.max_rtt), (50, greatest), "{rtt} ms");
@@ -61,7 +61,8 @@ fn the_first_loss_halves_and_the_second_empties_the_queue() {
     cc.history.max_rtt = 100;
     cc.on_congestion(&FLOW, loss(100));
     assert_eq!(cc.control().cwnd, 50);
-    // The greatest RTT came 5 % nearer: 60 + 40 * 0.95 = 98. 60 * 128 / 98 = 78, and 50 * 78 / 128 = 30.
+    // The maximum RTT moved 5 % closer: 60 + 40 * 0.95 = 98. 60 * 128 / 98 = 78, and 50 * 78 /
+    // 128 = 30.
     assert_eq!(cc.history.max_rtt, 98);
     cc.on_congestion(&FLOW, loss(50));
     assert_eq!((cc.beta, cc.control().cwnd), (78, 30));
@@ -79,7 +80,7 @@ fn a_loss_leaves_four_fifths_at_the_most() {
 
 #[test]
 fn another_throughput_halves() {
-    // Of 1000 before, a fifth more or less is within bounds.
+    // A fifth more or less than 1000 is within bounds.
     for (new, expected) in [(799, 64), (800, 102), (1200, 102), (1201, 64)] {
         let mut cc = htcp();
         (cc.min_rtt, cc.history.max_rtt, cc.is_adaptive) = (99, 100, true);
@@ -93,14 +94,14 @@ fn another_throughput_halves() {
 fn throughput_is_measured_by_windows_of_data() {
     let mut cc = htcp();
     cc.min_rtt = 100;
-    // The first sample is from the beginning of time, and next to nothing. Then 9 segments, which is
-    // the window less one, in 100 ms: 90 a second.
+    // The first sample covers the time since zero, and is nearly nothing. Then 9 segments, the
+    // window less one, in 100 ms: 90 a second.
     cc.take_packets(&at(1000), 9);
     assert_eq!(cc.throughput.smoothed, 0);
     cc.take_packets(&at(1050), 9);
     assert_eq!(cc.throughput.smoothed, 0);
     cc.take_packets(&at(1100), 0);
-    // More than three round trips after the last loss: a quarter of it.
+    // More than three round trips after the last loss: the sample has a weight of a quarter.
     assert_eq!((cc.throughput.smoothed, cc.throughput.max), (22, 22));
     cc.history.last_cong = 1100;
     cc.take_packets(&at(1200), 9);
@@ -128,7 +129,7 @@ fn a_false_alarm_gives_back_the_time() {
 #[test]
 fn grows_by_one_within_a_second_of_a_loss() {
     let mut cc = htcp();
-    // 100 ms a round trip: a segment for as many ACKs as the window, and one more to see it.
+    // 100 ms a round trip: a segment for as many ACKs as the window, and one more ACK to see it.
     let seen = windows(&mut cc, 8, &[40]);
     assert_eq!(seen[..4], [10, 20, 40, 20]);
     assert!((22..=24).contains(&seen[7]), "{seen:?}");

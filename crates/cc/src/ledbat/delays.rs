@@ -1,18 +1,18 @@
-//! The delays that LEDBAT remembers: the least of each of the last minutes, and the last few (RFC 6817
-//! §2.4.2).
+//! The delays that LEDBAT remembers: the minimum of each of the last minutes, and the last few
+//! samples (RFC 6817 §2.4.2).
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use tcplab_units::{Duration, Time};
 
-/// How long a least delay of the history is gathered.
+/// The period of one entry of the history.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The least of the newest `span` values. What a later value undercuts is not kept, so the least is
-/// the first, however many count.
+/// The minimum of the newest `span` values. Values that a later one undercuts are not kept, so the
+/// minimum is the first.
 #[derive(Clone, Debug)]
 struct Least {
-    /// Numbered in the order in which they came, each above the one before it.
+    /// Numbered in order of arrival, each above the one before it.
     values: VecDeque<(u64, Duration)>,
     taken: u64,
     span: u64,
@@ -32,7 +32,7 @@ impl Least {
         }
     }
 
-    /// Makes the newest value no more than `value`; gives false if there is none.
+    /// Lowers the newest value to `value`; false if there is none.
     fn lower(&mut self, value: Duration) -> bool {
         let Some(&(_, newest)) = self.values.back() else { return false };
         if value < newest {
@@ -57,12 +57,12 @@ impl Least {
     }
 }
 
-/// What is remembered of a flow's delays.
+/// The remembered delays of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
     /// `base_delays`: of minutes.
     base: Least,
-    /// When the newest of them was begun: `last_rollover`.
+    /// When the newest entry was begun: `last_rollover`.
     begun: Time,
     /// `current_delays`: of samples.
     current: Least,
@@ -84,12 +84,12 @@ impl Delays {
         self.current.take(delay);
     }
 
-    /// The least delay of the history.
+    /// The minimum delay of the history.
     pub fn base(&self) -> Option<Duration> {
         self.base.get()
     }
 
-    /// How much of the current delay is queueing, once there is a sample.
+    /// The queueing part of the current delay, once there is a sample.
     pub fn queueing(&self) -> Option<Duration> {
         Some(self.current.get()?.saturating_sub(self.base()?))
     }
@@ -100,7 +100,7 @@ impl Delays {
         self.current.clear();
     }
 
-    /// What was measured lately says nothing of now.
+    /// Discards recent samples, which no longer apply.
     pub fn forget_current(&mut self) {
         self.current.clear();
     }

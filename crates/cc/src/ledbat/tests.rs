@@ -18,7 +18,7 @@ fn ack(there: u64, back: u64) -> Ack {
 }
 
 /// The windows after a first ACK without a queue, four that fill the filter, and one more, all with
-/// queues of so many milliseconds there and back.
+/// queues of so many milliseconds on the forward and return path.
 fn after(there: u64, back: u64, adjust: impl Fn(Ack) -> Ack) -> (u64, f64) {
     let mut cc = Ledbat::new(&INIT, Config::default());
     cc.on_ack(&FLOW, &adjust(ack(20, 20)));
@@ -41,8 +41,8 @@ fn without_a_queue_it_grows_by_a_segment_a_round_trip() {
 
 #[test]
 fn off_target_decides_how_far_it_goes() {
-    // gain * off_target * acked / cwnd with 10 acknowledged of 11: at a quarter over the target -0.25 of
-    // that, at twice the target -1 of it.
+    // gain * off_target * acked / cwnd with 10 acknowledged of 11: at a quarter over the target
+    // -0.25, at twice the target -1.
     for (queue, off_target) in [(50, 0.5), (100, 0.0), (125, -0.25), (200, -1.0)] {
         let (before, now) = after(queue, 0, |ack| ack);
         let expected = before as f64 + off_target * 10.0 / before as f64;
@@ -92,8 +92,8 @@ fn a_loss_halves_and_a_timeout_starts_over() {
 fn there_is_no_slow_start() {
     for init in [&INIT, &LINUX] {
         let mut cc = Ledbat::new(init, Config::default());
-        // A segment a round trip, less what the first ACKs of a round that grows are worth: 10 of 1/10,
-        // 11 of 1/11 and so on.
+        // A segment a round trip, less the effect of the growing window: 10 times 1/10, 11 times
+        // 1/11 and so on.
         let windows = windows(&mut cc, 11, &[]);
         assert!((19..=20).contains(&windows[10]), "{windows:?}");
     }

@@ -10,8 +10,8 @@ fn lp(params: &str) -> LowPriority {
     LowPriority::new(&LINUX, params.parse().unwrap())
 }
 
-/// ACKs of two segments, 10 ms apart, whose data took so many milliseconds, and the windows after them.
-/// The way back takes 20 ms. ACKs earn no growth.
+/// The windows after ACKs of two segments, 10 ms apart, with these one-way delays in milliseconds.
+/// The return path takes 20 ms. ACKs earn no growth.
 fn windows(cc: &mut LowPriority, delays: &[u64]) -> Vec<u64> {
     let acks = delays.iter().enumerate().map(|(number, delay)| {
         let now = 1000 + 10 * number as u64;
@@ -26,11 +26,12 @@ fn windows(cc: &mut LowPriority, delays: &[u64]) -> Vec<u64> {
 
 #[test]
 fn a_delay_above_the_threshold_halves_the_window_and_in_inference_leaves_one() {
-    // The first delays, of 10 ms, have a span of none and are above it: 5 segments. The span is 10 to
-    // 20 ms then, the threshold 11. After 50 ms the smoothed delay is 15, within three round trips.
+    // The first delays, of 10 ms, have a range of zero and are above it: 5 segments. The range then
+    // is 10 to 20 ms, and the threshold 11. After 50 ms the smoothed delay is 15, within three
+    // round trips.
     let mut cc = lp(r#"{ "clock_offset_ms": 0 }"#);
     assert_eq!(windows(&mut cc, &[10, 10, 10, 10, 10, 50]), [10, 5, 5, 5, 5, 1]);
-    // Nothing grows meanwhile.
+    // The window does not grow meanwhile.
     cc.is_inferring = true;
     cc.on_ack(&FLOW, &Ack { credit: 1, ..Ack::default() });
     assert_eq!(cc.control().cwnd, 1);
@@ -51,11 +52,11 @@ fn an_inference_phase_ends_after_three_round_trips() {
 fn in_linux_a_clock_that_began_late_makes_it_reno() {
     let delays = [10; 20];
     let offset = |offset: u32| format!(r#"{{ "clock_offset_ms": {offset} }}"#);
-    // 2^29 and more do not fit into what is left of 32 bits without the three of the eighths.
+    // 2^29 and more do not fit 32 bits with three bits of fraction.
     let seen = windows(&mut lp(&offset(1 << 29)), &delays);
     assert!(seen.iter().all(|&cwnd| cwnd == 10), "{seen:?}");
-    // Where they do, the first delays have a span of none, and are above it. Then it is 10 to 20 ms, and
-    // 10 is below the threshold of 11.
+    // Smaller delays fit: the first ones have a range of zero, and are above it. The range then is
+    // 10 to 20 ms, and 10 is below the threshold of 11.
     let seen = windows(&mut lp(&offset(0)), &delays);
     assert_eq!((seen[0], &seen[1..]), (10, &[5; 19][..]));
 }
@@ -65,7 +66,7 @@ fn the_receivers_clock_is_estimated_from_ack_to_ack() {
     let mut clock = RemoteClock::default();
     clock.take(100, 50);
     assert_eq!((clock.hz, clock.delay(100, 50)), (0, None));
-    // 20 ticks in 10 ms: 2000 Hz, which divide 1000 ms 0 times: what is left is -60.
+    // 20 ticks in 10 ms: 2000 Hz, by which 1000 ms are divided to 0: the result is -60.
     clock.take(120, 60);
     assert_eq!((clock.hz, clock.delay(120, 60)), (2000, Some(60_u32.wrapping_neg())));
     // 10 in 10: 1000 is 1000 less; a 64th of that is 15.6.
@@ -83,8 +84,8 @@ fn the_delay_is_what_the_clocks_differ_by() {
 
 #[test]
 fn beside_a_clock_that_seems_fast_only_our_own_counts_from_when_it_booted() {
-    // tcp_lp_owd_calculator: LP_RESOL / remote_hz is 0 above 1000 Hz, so rcv_tsval counts nothing. Our clock
-    // shows 2000 + 59 ms when ours would show 60, the kernel's having booted two seconds before.
+    // tcp_lp_owd_calculator: LP_RESOL / remote_hz is 0 above 1000 Hz, so rcv_tsval does not count.
+    // The sender's clock is at 2000 + 59 ms, as the kernel booted two seconds before.
     let mut delays = Delays::new(7);
     delays.take(Timestamps { sent: 100, echoed: 50 });
     delays.take(Timestamps { sent: 120, echoed: 60 });

@@ -10,8 +10,8 @@ fn nv() -> Nv {
     Nv::new(&LINUX, Config::default())
 }
 
-/// ACKs of one segment each with this RTT, for each of which the window was delivered meanwhile: so many
-/// round trips of `segments`.
+/// So many round trips of `segments`, with ACKs of one segment each and this RTT, during which a
+/// window was delivered.
 fn rounds(cc: &mut Nv, flow: &mut FlowState, rtt: Duration, segments: u64, count: u64) {
     for _ in 0..count * segments {
         flow.now += Duration::from_picos(rtt.as_picos() / segments);
@@ -38,10 +38,10 @@ fn a_window_that_queues_more_than_the_pad_is_made_smaller_by_thirty_percent_of_i
     let mut cc = nv();
     let mut flow = FlowState { cwnd_limited: false, ..FLOW };
     cc.window.slow_start(90);
-    // The window of 100 at 100 ms: W is 110, or less by what is lost in rounding, and it is not above.
+    // The window of 100 at 100 ms: W is 110, or less due to rounding, and the window is not above.
     rounds(&mut cc, &mut flow, Duration::from_millis(100), 100, 3);
     assert_eq!(cc.control().cwnd, 100);
-    // A delivery of 60 at 100 ms: W is 70 once the greatest rate is forgotten; 30 * 38 / 128 = 8 less.
+    // A delivery of 60 at 100 ms: W is 70 once the maximum rate is reset; 30 * 38 / 128 = 8 less.
     rounds(&mut cc, &mut flow, Duration::from_millis(100), 60, 4);
     assert_eq!((cc.control().cwnd, cc.control().ssthresh), (92, Some(70)));
     assert!(!cc.may_grow);

@@ -1,5 +1,5 @@
-//! HyStart of 2008, as Linux has it: leave slow start when the ACKs of a round come close together
-//! for half a least RTT, or when delay has grown by an eighth (within 4 and 16 ms).
+//! HyStart of 2008, as in Linux: leave slow start when the ACKs of a round are closely spaced for
+//! half a minimum RTT, or when delay has grown by an eighth (between 4 and 16 ms).
 //!
 //! Ha, Rhee: Taming the elephants: new TCP slow start, 2011; `tcp_cubic.c`.
 
@@ -7,24 +7,24 @@ use crate::FlowState;
 use crate::kernel::micros;
 use tcplab_units::Time;
 
-/// Windows below this are not looked at.
+/// The minimum window for an exit.
 const LOW_WINDOW: u64 = 16;
-/// ACKs no farther apart are of one train.
+/// The largest spacing of ACKs in a train.
 const ACK_DELTA_US: u64 = 2000;
 const MIN_SAMPLES: u32 = 8;
 const DELAY_MIN_US: u64 = 4000;
 const DELAY_MAX_US: u64 = 16_000;
-/// Bytes of the largest packet of segmentation offload, which may delay ACKs: 64 KiB less room for
+/// The largest segmentation offload packet in bytes, which may delay ACKs: 64 KiB less room for
 /// headers (`sk_dst_gso_max_size`).
 const GSO_BYTES: u64 = 65_536 - 321;
-/// The most that is allowed for that.
+/// The maximum allowance for that.
 const MOST_ACK_DELAY_US: u64 = 1000;
 
-/// Watches the ACKs and RTTs of one slow start. Times are in microseconds.
+/// Tracks the ACKs and RTTs of one slow start. Times are in microseconds.
 #[derive(Clone, Debug)]
 pub struct Classic {
     round_start: u64,
-    /// Acknowledging more than this ends the round.
+    /// The round ends when more than this is acknowledged.
     end: u64,
     last_ack: u64,
     least: u64,
@@ -45,7 +45,7 @@ impl Classic {
         Self { round_start: now, end: flow.nxt, last_ack: now, ..Self::default() }
     }
 
-    /// Takes an ACK with this delay, and says whether slow start ends with it.
+    /// Handles an ACK with this delay. Returns whether slow start ends.
     pub fn is_over(&mut self, flow: &FlowState, cwnd: u64, delay: u64, delay_min: u64) -> bool {
         if self.found {
             return false;
@@ -60,7 +60,7 @@ impl Classic {
         if now.saturating_sub(self.last_ack) <= ACK_DELTA_US {
             self.last_ack = now;
             let threshold = delay_min.saturating_add(ack_delay(flow));
-            // Pacing spreads a window over half of a round trip by itself.
+            // Pacing alone spreads a window over half of a round trip.
             let threshold = if flow.is_paced { threshold } else { threshold / 2 };
             self.found |= now.saturating_sub(self.round_start) > threshold;
         }
@@ -79,7 +79,7 @@ fn clock(flow: &FlowState) -> u64 {
     micros(flow.now.since(Time::ZERO))
 }
 
-/// What packets of segmentation offload may add to delays: the time of four at the rate of the flow
+/// The delay that segmentation offload may add: the time of four packets at the flow's rate
 /// (`hystart_ack_delay`).
 fn ack_delay(flow: &FlowState) -> u64 {
     (GSO_BYTES * 4 * 1_000_000)
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_train_of_half_the_least_rtt_ends_it() {
         let mut hystart = Classic::beginning(&at(0));
-        // Threshold: (40 ms + 1 ms) / 2 = 20.5 ms, passed by the ACK at 21 ms.
+        // The threshold of (40 ms + 1 ms) / 2 = 20.5 ms is exceeded by the ACK at 21 ms.
         let ends = (1..=30).find(|&ms| hystart.is_over(&at(ms * 1000), 20, DELAY_MIN, DELAY_MIN));
         assert_eq!(ends, Some(21));
     }

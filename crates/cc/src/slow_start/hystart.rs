@@ -1,12 +1,12 @@
 //! HyStart++ (RFC 9406): leave the first slow start when delay grows, before the queue overflows.
 //!
-//! When the least RTT of a round exceeds the last round's by an eighth, growth slows to a quarter
-//! (conservative slow start, CSS). If delay falls again, it was jitter and slow start resumes; if it
-//! has not after five rounds, slow start is over.
+//! When the minimum RTT of a round exceeds that of the last round by an eighth, growth slows to a
+//! quarter (conservative slow start, CSS). If delay falls again, the cause was jitter and slow
+//! start resumes; if not within five rounds, slow start is over.
 //!
-//! The sender counts rounds. [`SlowStart`](super::SlowStart) asks for the credit to grow by while
-//! [`Window::in_first_slow_start`](crate::Window::in_first_slow_start) (RFC 9406 §4.3), and then whether
-//! slow start ends.
+//! The sender counts rounds. [`SlowStart`](super::SlowStart) asks for the usable credit while
+//! [`Window::in_first_slow_start`](crate::Window::in_first_slow_start) (RFC 9406 §4.3), and then
+//! whether slow start ends.
 
 use crate::Ack;
 use tcplab_units::Duration;
@@ -17,10 +17,10 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// `L`: what one ACK may add where nothing paces the burst that follows.
+/// `L`: the growth limit of one ACK without pacing.
 const LIMIT_UNPACED: u64 = 8;
 
-/// Watches the RTTs of one slow start.
+/// Tracks the RTTs of one slow start.
 #[derive(Clone, Debug)]
 pub struct HyStart {
     /// `currentRoundMinRTT`.
@@ -40,12 +40,12 @@ struct Conservative {
     /// `cssBaselineMinRtt`.
     baseline: Duration,
     rounds: u32,
-    /// Credit not yet worth a segment.
+    /// Credit of less than a segment.
     part: u64,
 }
 
 impl HyStart {
-    /// For a flow that its ACKs clock.
+    /// For an ack-clocked flow.
     pub fn unpaced() -> Self {
         Self {
             round_min_rtt: None,
@@ -56,7 +56,7 @@ impl HyStart {
         }
     }
 
-    /// For a flow that sends at a rate, which bursts of credit cannot exceed.
+    /// For a paced flow, whose rate bounds bursts of credit.
     pub fn paced() -> Self {
         Self { limit: u64::MAX, ..Self::unpaced() }
     }
@@ -66,7 +66,7 @@ impl HyStart {
         self.conservative.is_some()
     }
 
-    /// How much of an ACK's `credit` slow start may use.
+    /// The part of an ACK's `credit` that slow start may use.
     pub fn credit(&mut self, credit: u64) -> u64 {
         let credit = credit.min(self.limit);
         let Some(conservative) = &mut self.conservative else {
@@ -77,7 +77,7 @@ impl HyStart {
         total / CSS_GROWTH_DIVISOR
     }
 
-    /// Takes in an ACK and returns whether slow start ends with it.
+    /// Handles an ACK. Returns whether slow start ends.
     pub fn on_ack(&mut self, ack: &Ack) -> bool {
         if let Some(rtt) = ack.rtt {
             self.round_min_rtt = Some(self.round_min_rtt.map_or(rtt, |least| least.min(rtt)));
@@ -92,14 +92,14 @@ impl HyStart {
         self.last_round_min_rtt = round.min_rtt;
         self.round_min_rtt = None;
         self.samples = 0;
-        // The round in which CSS began counts, though only part of it was conservative.
+        // The round in which CSS began counts, although it was conservative only in part.
         self.conservative.as_mut().is_some_and(|conservative| {
             conservative.rounds += 1;
             conservative.rounds >= CSS_ROUNDS
         })
     }
 
-    /// Compares this round's least RTT, once there are enough samples of it.
+    /// Compares this round's minimum RTT, once there are enough samples.
     fn judge(&mut self) {
         let Some(now) = self.round_min_rtt else {
             return;

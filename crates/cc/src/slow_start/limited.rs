@@ -1,14 +1,14 @@
-//! Limited slow start (RFC 3742): double up to a window, and beyond it grow by no more than half of it
-//! a round trip, so that the end of slow start loses fewer segments.
+//! Limited slow start (RFC 3742): doubling up to a window, and beyond it growth by at most half of
+//! that window a round trip, so that fewer segments are lost at the end of slow start.
 
 use std::num::NonZeroU64;
 
-/// Counts the ACKs of one flow's slow starts. Windows are in segments.
+/// The state of a flow's limited slow start. Windows are in segments.
 #[derive(Clone, Debug)]
 pub struct Limited {
     /// `max_ssthresh`.
     most: NonZeroU64,
-    /// Credit not yet worth a segment.
+    /// Credit of less than a segment.
     part: u64,
 }
 
@@ -18,10 +18,10 @@ impl Limited {
         Self { most: max_ssthresh, part: 0 }
     }
 
-    /// The segments that an ACK of `credit` is worth in slow start, with a window of `cwnd`.
+    /// The segments of growth for `credit` in slow start, with a window of `cwnd`.
     ///
-    /// RFC 3742 §2: one each for a window of `max_ssthresh` or less, else 1/K with
-    /// K = int(cwnd / (0.5 `max_ssthresh`)).
+    /// RFC 3742 §2: one each for a window of `max_ssthresh` or less, else 1/K with K = int(cwnd /
+    /// (0.5 `max_ssthresh`)).
     pub fn credit(&mut self, cwnd: u64, credit: u64) -> u64 {
         let most = self.most.get();
         let whole = credit.min(most.saturating_add(1).saturating_sub(cwnd));
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn an_ack_that_passes_the_limit_is_worth_less_from_there() {
-        // Two reach 101, and from there every second counts.
+        // Two reach 101, and from there every second one counts.
         assert_eq!(limited().credit(99, 6), 4);
     }
 }

@@ -21,7 +21,7 @@ const ACK: Ack = Ack {
     round: None,
 };
 
-/// A window, and how it grows.
+/// A window and its slow start.
 struct Begun {
     window: Window,
     slow_start: SlowStart,
@@ -38,8 +38,8 @@ impl Begun {
         self.slow_start.on_ack(&mut self.window, &self.flow, ack)
     }
 
-    /// A window of ACKs, each of a segment, 3 ms apart, with RTTs of so many milliseconds. Returns the
-    /// next window.
+    /// A window of ACKs of one segment each, 3 ms apart, with RTTs of so many milliseconds. Returns
+    /// the next window.
     fn round(&mut self, millis: u64) -> u64 {
         let rtt = Some(Duration::from_millis(millis));
         for left in (0..self.window.cwnd()).rev() {
@@ -74,7 +74,7 @@ fn delay_ends_it_for_those_that_look_at_delay() {
         let mut begun = Begun::new(kind);
         let looks_at_delay = matches!(kind, Kind::Classic | Kind::HyStart);
         begun.round(100);
-        // HyStart++ ends it after five rounds of CSS, which the first of these begins.
+        // HyStart++ exits after five rounds of CSS, which the first of these begins.
         for _ in 0..5 {
             begun.round(120);
         }
@@ -86,8 +86,8 @@ fn delay_ends_it_for_those_that_look_at_delay() {
 fn limited_slow_start_adds_at_most_half_its_limit_a_round() {
     let mut begun = Begun::new(Kind::Limited);
     let windows: Vec<_> = (0..8).map(|_| begun.round(100)).collect();
-    // RFC 3742 §2: at most max_ssthresh / 2 = 50 a round trip once beyond 100. K is rounded down, so
-    // that the beginning of a K is a little faster: cwnd / K for 149 and K = 2 is 75.
+    // RFC 3742 §2: at most max_ssthresh / 2 = 50 a round trip beyond 100. K is rounded down, so
+    // growth is a little faster just below the next K: cwnd / K for 149 and K = 2 is 75.
     assert_eq!(windows[..3], [20, 40, 80]);
     for pair in windows[3..].windows(2) {
         let grown = pair[1] - pair[0];

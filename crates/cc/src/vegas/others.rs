@@ -1,11 +1,11 @@
-//! Vegas as others than the kernel have it: once a round trip they decide whether the ACKs of the next
-//! one widen the window.
+//! The versions of Vegas besides the kernel's, which decide once a round trip whether the ACKs of
+//! the next one grow the window.
 
 use super::{Rules, Vegas};
 use crate::FlowState;
 
 impl Vegas {
-    /// By the papers, and as `tcp-vegas.cc` of ns-2 reads them.
+    /// Follows the papers, also as read by `tcp-vegas.cc` of ns-2.
     pub(super) fn go_on_by_the_paper(&mut self, flow: &FlowState, credit: u64) {
         if self.delays.is_round_over(flow) {
             if self.count > 0 {
@@ -16,9 +16,9 @@ impl Vegas {
         self.grow(flow, credit);
     }
 
-    /// Expected throughput is what is outstanding per `base_rtt`; actual throughput is what was sent
-    /// between a segment and its ACK, per RTT of that one. Their difference times `base_rtt` is what
-    /// waits in the queue.
+    /// Expected throughput is the outstanding data per `base_rtt`; actual throughput is the data
+    /// sent between a segment and its ACK, per RTT of that segment. Their difference times
+    /// `base_rtt` is the queue.
     fn decide_by_the_paper(&mut self, flow: &FlowState) {
         let is_mean = self.config.rules == Rules::Ns2;
         let rtt = if is_mean { self.sum / self.count } else { self.newest };
@@ -32,7 +32,7 @@ impl Vegas {
         let cwnd = self.window.cwnd();
         if self.window.in_slow_start() {
             self.grows = !self.grows;
-            // The round trip that ends was one without growth, so its delay is the window's.
+            // The round trip that ends was one without growth, so its delay is that of the window.
             if self.grows && diff > self.config.gamma as f64 {
                 let cut = if self.config.rules == Rules::Ns2 { cwnd / 8 } else { 0 };
                 self.slow_down_to((cwnd - cut).max(2));
@@ -46,7 +46,7 @@ impl Vegas {
         }
     }
 
-    /// As `cc_vegas.c` of FreeBSD does, with the measurements of `h_ertt.c`.
+    /// Follows `cc_vegas.c` of FreeBSD, with the measurements of `h_ertt.c`.
     pub(super) fn go_on_like_freebsd(&mut self, flow: &FlowState, credit: u64) {
         if self.delays.is_round_over(flow) {
             if self.count > 0 {
@@ -58,7 +58,7 @@ impl Vegas {
     }
 
     fn decide_like_freebsd(&mut self, flow: &FlowState) {
-        // Ticks are milliseconds, and the one that has begun counts.
+        // Ticks are milliseconds, and the current one counts.
         let [base, rtt] =
             [self.delays.base() - 1, self.newest].map(|rtt| i128::from(rtt / 1000 + 1));
         let (cwnd, mss) = (self.window.cwnd(), i128::from(flow.mss.max(1)));

@@ -1,7 +1,7 @@
 //! Vegas's rules, on a path whose delay the test sets: a longer delay is a queue.
 //!
-//! The first ACK of a round trip here is the one that ends Vegas's, so a delay shows its effect in the
-//! round trip after the first that has it.
+//! The first ACK of a round trip here ends Vegas's round trip, so a delay takes effect in the round
+//! trip after the first one that has it.
 
 use super::*;
 use crate::testing::{INIT, LINUX, Path};
@@ -14,7 +14,7 @@ fn vegas(preset: &str) -> Vegas {
     Vegas::new(&INIT, params.parse().unwrap())
 }
 
-/// The windows after round trips of these delays.
+/// The windows after round trips with these delays.
 fn after(cc: &mut Vegas, rtts_ms: &[u64]) -> Vec<u64> {
     let mut path = Path::new(cc, Duration::from_millis(100));
     let round = |&rtt: &u64| {
@@ -34,8 +34,9 @@ fn slow_start_ends_at_the_rate_measured_and_then_the_window_shrinks_by_one() {
 
 #[test]
 fn the_window_holds_from_alpha_to_beta_and_grows_below() {
-    // With 73 segments after slow start: 73 * 5 / 100 = 3 is neither below 2 nor above 4, and
-    // 73 * 1 / 100 = 0 is below. The least RTT counts, so a shorter delay shows with the first ACK.
+    // With 73 segments after slow start: 73 * 5 / 100 = 3 is neither below 2 nor above 4, and 73 *
+    // 1 / 100 = 0 is below. The minimum RTT counts, so a shorter delay takes effect with the first
+    // ACK.
     let mut cc = vegas("");
     let seen = after(&mut cc, &[100, 100, 110, 110, 105, 105, 105, 101, 101, 101]);
     assert_eq!(seen[3..], [73, 73, 73, 73, 74, 75, 76]);
@@ -44,8 +45,8 @@ fn the_window_holds_from_alpha_to_beta_and_grows_below() {
 
 #[test]
 fn with_two_samples_it_is_reno() {
-    // With four segments in slow start, three RTTs of 300 ms and one more say: 8 * 200 / 100 = 16 in
-    // the queue, and the window is 8 * 100 / 300 + 1 = 3. The round trip before has two only.
+    // Three RTTs of 300 ms with eight segments in slow start: 8 * 200 / 100 = 16 in the queue, and
+    // the window is 8 * 100 / 300 + 1 = 3. The round trip before has only two samples.
     let init = Init { initial_window: 2, ..INIT };
     let mut cc = Vegas::new(&init, Config::default());
     assert_eq!(after(&mut cc, &[100, 300, 300]), [4, 8, 3]);
@@ -74,7 +75,7 @@ fn the_product_has_32_bits_in_the_kernels_flavour() {
 #[test]
 fn by_the_paper_slow_start_doubles_every_other_round_trip() {
     // With 40 segments and 10 of 110 ms in the queue, diff = 39 - 40 * 100 / 110 = 2.6 > gamma. The
-    // paper says no more than that slow start ends; ns-2 takes an eighth.
+    // paper only says that slow start ends; ns-2 takes an eighth.
     let delays = [100, 100, 100, 100, 110, 110];
     assert_eq!(after(&mut vegas("1994"), &delays), [10, 20, 20, 40, 40, 40]);
     assert_eq!(after(&mut vegas("ns2"), &delays), [10, 20, 20, 40, 40, 35]);
@@ -82,8 +83,8 @@ fn by_the_paper_slow_start_doubles_every_other_round_trip() {
 
 #[test]
 fn by_the_paper_one_to_three_segments_may_wait() {
-    // 39 - 40 * 100 / 110 = 2.6, rounded 3, is not above beta; at 115 ms it is 4.2. Of the first round
-    // trip with 115 ms one ACK is in the mean of the one before.
+    // 39 - 40 * 100 / 110 = 2.6, rounded to 3, is not above beta; at 115 ms it is 4.2. The mean of
+    // the round trip before includes one ACK with 115 ms.
     let delays = [100, 100, 100, 100, 110, 110, 110, 110, 115, 115, 115];
     assert_eq!(after(&mut vegas("1994"), &delays)[6..], [40, 40, 39, 38, 37]);
     // 34 - 35 * 100 / 110 = 2.2 holds, 34 - 35 * 100 / 115 = 3.6 is above, 33 - 34 * 100 / 115 = 3.4
@@ -93,9 +94,9 @@ fn by_the_paper_one_to_three_segments_may_wait() {
 
 #[test]
 fn freebsd_counts_whole_milliseconds() {
-    // 40 segments of 1460 bytes: 101 ms expected, 111 ms measured, both with the millisecond that has
-    // begun. 58,400 / 101 = 578 and 58,400 / 111 = 526; 52 * 101 / 1460 = 3 is not above beta, so the
-    // window that grows goes on to grow. With 80: (1156 - 1052) * 101 / 1460 = 7 is.
+    // 40 segments of 1460 bytes: 101 ms expected, 111 ms measured, both with the current
+    // millisecond. 58,400 / 101 = 578 and 58,400 / 111 = 526; 52 * 101 / 1460 = 3 is not above
+    // beta, so growth continues. With 80: (1156 - 1052) * 101 / 1460 = 7 is.
     let seen = after(&mut vegas("freebsd-9.2"), &[100, 100, 100, 100, 110, 110, 110]);
     assert_eq!(seen, [10, 20, 20, 40, 80, 79, 78]);
 }

@@ -8,7 +8,7 @@ fn westwood_plus(params: &str) -> WestwoodPlus {
     WestwoodPlus::new(&LINUX, params.parse().unwrap())
 }
 
-/// Ten segments each round trip of 100 ms, for so many.
+/// So many round trips of 100 ms with ten segments each.
 fn steady(cc: &mut WestwoodPlus, rounds: usize) {
     let mut path = Path::new(cc, Duration::from_millis(100));
     path.flow.cwnd_limited = false;
@@ -42,9 +42,9 @@ fn the_filter_of_the_paper_keeps_nine_tenths() {
         let Estimate::Once { estimate } = estimate else { panic!("{estimate:?}") };
         estimate
     };
-    // It begins with the first sample: 0.9 * 100 + 0.1 * 200.
+    // The estimate begins with the first sample: 0.9 * 100 + 0.1 * 200.
     assert!((value(Filter::Paper) - 110.0).abs() < 1e-9);
-    // It begins at 0: 0.1 * (100 + 0) / 2 = 5, and 0.9 * 5 + 0.1 * (200 + 100) / 2.
+    // The estimate begins at 0: 0.1 * (100 + 0) / 2 = 5, and 0.9 * 5 + 0.1 * (200 + 100) / 2.
     assert!((value(Filter::Tustin) - 19.5).abs() < 1e-9);
 }
 
@@ -73,7 +73,7 @@ fn a_timeout_forgets_the_least_rtt() {
     let mut cc = westwood_plus("{}");
     steady(&mut cc, 5);
     cc.on_congestion(&FLOW, event(Cause::Timeout));
-    // `tcp_enter_loss`: one more than what is in flight, which is nothing here.
+    // `tcp_enter_loss`: one more than the segments in flight, which are none here.
     assert_eq!((cc.control().cwnd, cc.control().ssthresh), (1, Some(10)));
     cc.on_recovered(&FLOW);
     assert_eq!(cc.control().cwnd, 1);
@@ -87,7 +87,7 @@ fn a_timeout_forgets_the_least_rtt() {
 fn nothing_is_sampled_in_less_than_fifty_milliseconds() {
     let mut cc = westwood_plus("{}");
     let rtt = Some(Duration::from_millis(1));
-    // The sample has the 50 segments of the second ACK: 1460 * 50 / 51 = 1431 bytes a jiffy.
+    // The sample covers the 50 segments of the second ACK: 1460 * 50 / 51 = 1431 bytes a jiffy.
     for (at, expected) in [(0, 0.0), (50, 0.0), (51, 1431.0 * 8.0 / 1e3)] {
         let now = FLOW.now + Duration::from_millis(at);
         let flow = crate::FlowState { now, una: 1460 * (1 + at), ..FLOW };

@@ -1,31 +1,31 @@
-//! The bytes of netlink messages: a header, the fixed part of the message's kind, attributes.
+//! Encoding of netlink messages: a header, the fixed part of the message type, attributes.
 
-/// `NLM_F_REQUEST`, which every message has.
+/// `NLM_F_REQUEST`, set in every message.
 const REQUEST: u16 = 1;
-/// `NLM_F_ACK`: answer even if all is well.
+/// `NLM_F_ACK`: request an answer on success too.
 pub(crate) const ACK: u16 = 4;
-/// `NLM_F_CREATE | NLM_F_EXCL`: make it; it must not be there.
+/// `NLM_F_CREATE | NLM_F_EXCL`: create an object that must not exist.
 pub(crate) const MAKE: u16 = 0x600;
 
 const HEADER: usize = 16;
-/// `NLMSG_ERROR`: the kind of all answers.
+/// `NLMSG_ERROR`: the type of all answers.
 const ANSWER: u16 = 2;
-/// An answer's error number and the header of the message it answers.
+/// An error number and the header of the answered message.
 const ANSWERED: usize = 4 + HEADER;
-/// `NLMSGERR_ATTR_MSG`: the kernel's words.
+/// `NLMSGERR_ATTR_MSG`: the kernel's error text.
 const WORDS: u16 = 1;
 
-/// The longest content of an attribute, whose length has 16 bits and includes its own header.
+/// The longest content of an attribute, whose 16-bit length includes its own header.
 pub(crate) const LONGEST_ATTRIBUTE: usize = u16::MAX as usize - ATTRIBUTE_HEADER;
 const ATTRIBUTE_HEADER: usize = 4;
 
-/// A message on its way to be one: its header's length and sequence number come last.
+/// A message under construction: its header's length and sequence number are set last.
 pub(crate) struct Message {
     bytes: Vec<u8>,
 }
 
 impl Message {
-    /// A message of this kind (`RTM_NEWLINK`) with its fixed part.
+    /// A message of this type (`RTM_NEWLINK`) with its fixed part.
     pub fn new(kind: u16, flags: u16, fixed: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(&[0; 4]);
@@ -37,7 +37,7 @@ impl Message {
         message
     }
 
-    /// Adds content that is no attribute.
+    /// Adds content that is not an attribute.
     pub fn fixed(&mut self, content: &[u8]) {
         self.bytes.extend_from_slice(content);
         self.pad();
@@ -51,7 +51,7 @@ impl Message {
         self.attribute(kind, &value.to_ne_bytes());
     }
 
-    /// Adds text as C has it, with a zero at its end.
+    /// Adds a zero-terminated string.
     pub fn text(&mut self, kind: u16, text: &str) {
         self.nest(kind, |message| {
             message.bytes.extend_from_slice(text.as_bytes());
@@ -59,7 +59,7 @@ impl Message {
         });
     }
 
-    /// Adds an attribute that is what `fill` adds.
+    /// Adds a nested attribute with the content that `fill` adds.
     pub fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 2]);
@@ -71,7 +71,7 @@ impl Message {
         self.pad();
     }
 
-    /// The message's length, which is a multiple of 4 as the next one must begin at one.
+    /// The message's length, a multiple of 4 because the next one must be aligned.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -94,7 +94,7 @@ pub(crate) fn add_flags(message: &mut [u8], flags: u16) {
     message[6..8].copy_from_slice(&flags.to_ne_bytes());
 }
 
-/// What the kernel says to a message: with error 0, that all is well.
+/// The kernel's answer to a message; error 0 means success.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer {
     pub sequence: u32,
@@ -104,8 +104,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Reads an answer that has the answered message's header, but not the rest of it
-    /// (`NETLINK_CAP_ACK`).
+    /// Reads an answer that contains the answered message's header only (`NETLINK_CAP_ACK`).
     pub fn read(bytes: &[u8]) -> Option<Self> {
         if u16_at(bytes, 4)? != ANSWER {
             return None;
@@ -136,7 +135,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-// The bytes expected here are those of a little-endian machine, as UML runs on no other.
+// The expected bytes are little-endian; UML only runs on such machines.
 #[cfg(all(test, target_endian = "little"))]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
-//! rtnetlink by hand: how namespaces get their addresses, devices, queueing disciplines and routes.
+//! rtnetlink by hand, for addresses, devices, queueing disciplines and routes of namespaces.
 //!
-//! RFC 3549, `man 7 netlink`, `man 7 rtnetlink`. Many messages go into one `send`. The kernel carries
-//! them out before it returns and always answers those that fail; of the others only the last one
-//! is asked for an answer, which says that there are no more.
+//! RFC 3549, `man 7 netlink`, `man 7 rtnetlink`. Many messages go into one `send`. The kernel
+//! carries them out before it returns and always answers failed ones; of the successful ones only
+//! the last is asked to answer, which marks the end.
 
 mod message;
 pub(crate) mod route;
@@ -20,26 +20,26 @@ use rustix::net::{
 };
 use std::os::fd::OwnedFd;
 
-/// Well below what a socket may send at once by default (208 KiB).
+/// Well below the default send limit of a socket (208 KiB).
 const MOST_AT_ONCE: usize = 1 << 16;
 
-/// The answers carry the kernel's words about an error.
+/// Answers carry the kernel's text about an error.
 #[derive(Clone, Copy, Debug)]
 struct ExtendedAnswers;
 nix::setsockopt_impl!(ExtendedAnswers, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, bool, SetBool);
 
-/// The answers do not carry the message itself.
+/// Answers do not contain the message itself.
 #[derive(Clone, Copy, Debug)]
 struct ShortAnswers;
 nix::setsockopt_impl!(ShortAnswers, libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, bool, SetBool);
 
-/// A socket to the kernel's part of one network namespace.
+/// A netlink socket in one network namespace.
 pub(crate) struct Netlink {
     socket: OwnedFd,
 }
 
 impl Netlink {
-    /// A socket to the namespace the calling thread is in.
+    /// A socket in the calling thread's namespace.
     pub fn open() -> Result<Self, Failure> {
         let socket =
             socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
@@ -49,7 +49,7 @@ impl Netlink {
         Ok(Self { socket })
     }
 
-    /// Has all of it carried out, in order. The first error is the result.
+    /// Carries out all operations in order. The result is the first error.
     pub fn carry_out(&self, batch: &Batch) -> Result<(), Failure> {
         let mut first = 0;
         while first < batch.orders.len() {
@@ -99,7 +99,7 @@ fn said(answer: &Answer) -> String {
     }
 }
 
-/// What is to be done in one namespace.
+/// Operations in one namespace.
 #[derive(Default)]
 pub(crate) struct Batch {
     orders: Vec<Order>,
@@ -107,7 +107,7 @@ pub(crate) struct Batch {
 
 struct Order {
     message: Message,
-    /// What it does, in case it fails.
+    /// The operation, for an error message.
     what: String,
 }
 

@@ -17,15 +17,15 @@ const IFF_UP: u32 = 0x1;
 const IFF_NOARP: u32 = 0x80;
 pub(crate) const LOOPBACK: u32 = 1;
 
-/// The address of every device. A packet to the other end of a pair is then always one to oneself,
-/// as the receiving kernel demands, and nobody ever has to ask who has which address.
+/// The address of every device. A packet to the other end of a pair is then always addressed to its
+/// receiver, as the kernel requires, without address resolution.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// One of a pair of devices that is to be made.
+/// A device of a pair that is to be made.
 pub(crate) struct Device<'a> {
-    /// Where.
+    /// Its namespace.
     pub namespace: BorrowedFd<'a>,
-    /// Its number there.
+    /// Its index there.
     pub index: u32,
     pub name: &'a str,
     pub mtu: u32,
@@ -59,8 +59,8 @@ pub(crate) fn make_pair(ends: [Device; 2]) -> Message {
     message
 }
 
-/// Makes a device that shares the one of this number: one of the kind `ipvlan`, by which several
-/// namespaces send through one device, and get what comes by their addresses. What one sends is not for
+/// Makes a device of type `ipvlan` that shares the one with this index: several namespaces send
+/// through one device, and receive packets for their addresses. Packets of one are not delivered to
 /// another (`VEPA`): all devices have the same MAC address.
 pub(crate) fn share_device(device: &Device, shared: u32) -> Message {
     const L2: u16 = 0;
@@ -80,7 +80,7 @@ pub(crate) fn share_device(device: &Device, shared: u32) -> Message {
     message
 }
 
-/// Has a device that is up ask nobody for addresses.
+/// Disables address resolution for a device that is up.
 pub(crate) fn without_arp(index: u32) -> Message {
     Message::new(NEW_LINK, 0, &link(index, IFF_NOARP))
 }
@@ -90,12 +90,12 @@ pub(crate) fn bring_up(index: u32) -> Message {
     Message::new(NEW_LINK, 0, &link(index, IFF_UP))
 }
 
-/// Brings the loopback device up, which gives it 127.0.0.1 unless it has an address already.
+/// Brings the loopback device up, which then gets 127.0.0.1 unless it has an address already.
 pub(crate) fn bring_loopback_up() -> Message {
     bring_up(LOOPBACK)
 }
 
-/// `struct ifinfomsg`, which sets these flags.
+/// `struct ifinfomsg` that sets these flags.
 fn link(index: u32, flags: u32) -> [u8; 16] {
     let mut fixed = [0; 16];
     fixed[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -104,7 +104,7 @@ fn link(index: u32, flags: u32) -> [u8; 16] {
     fixed
 }
 
-/// Gives a device an address of its own, without a network around it.
+/// Gives a device an address without a network around it.
 pub(crate) fn add_address(address: Ipv4Addr, index: u32) -> Message {
     // struct ifaddrmsg: family, prefix length, flags, scope (everywhere), index
     let [a, b, c, d] = index.to_ne_bytes();
@@ -114,12 +114,13 @@ pub(crate) fn add_address(address: Ipv4Addr, index: u32) -> Message {
     message
 }
 
-/// Puts a queueing discipline to a device, 0 at its root, 1 at class 1 of that one, and so on.
+/// Adds a queueing discipline to a device: at depth 0 at its root, at 1 at class 1 of that one, and
+/// so on.
 pub(crate) fn add_discipline(index: u32, depth: u32, discipline: &Discipline) -> Message {
     discipline_message(index, depth, MAKE, &discipline.kind, &discipline.options)
 }
 
-/// Hands further options to a queueing discipline that is there.
+/// Passes further options to an existing queueing discipline.
 pub(crate) fn change_discipline(index: u32, depth: u32, kind: &str, options: &[u8]) -> Message {
     discipline_message(index, depth, 0, kind, options)
 }
@@ -136,15 +137,15 @@ fn discipline_message(index: u32, depth: u32, flags: u16, kind: &str, options: &
     let mut message = Message::new(NEW_QDISC, flags, &fixed);
     message.text(1, kind); // TCA_KIND
     if !options.is_empty() {
-        // TCA_OPTIONS, NLA_F_NESTED: newer disciplines insist on the flag, and none minds it.
+        // TCA_OPTIONS with NLA_F_NESTED, which newer disciplines require and all others accept.
         message.attribute(2 | 0x8000, options);
     }
     message
 }
 
-/// Puts a filter for all packets to the queueing discipline of this depth.
+/// Adds a filter for all packets to the queueing discipline at this depth.
 pub(crate) fn add_filter(index: u32, depth: u32, filter: &Filter) -> Message {
-    // The first filter, of all protocols (`ETH_P_ALL`, in the order of the network).
+    // The first filter, for all protocols (`ETH_P_ALL`, in network byte order).
     const INFO: u32 = 1 << 16 | 0x0300;
     // struct tcmsg: family, device, handle (chosen by the kernel), parent (n:), info
     let parent = (depth + 1) << 16;
@@ -158,15 +159,15 @@ pub(crate) fn add_filter(index: u32, depth: u32, filter: &Filter) -> Message {
     message
 }
 
-/// Adds the way to an address, over the device of this number.
+/// Adds the route to an address, over the device with this index.
 pub(crate) fn add_route(route: &Route, index: u32) -> Message {
     const MAIN: u8 = 254;
     const STATIC: u8 = 4;
     const LINK: u8 = 253;
     const UNICAST: u8 = 1;
-    // struct rtmsg: family, two prefix lengths, TOS, table, who made it, scope, type, flags
+    // struct rtmsg: family, two prefix lengths, TOS, table, origin, scope, type, flags
     let fixed = [AF_INET, 32, 0, 0, MAIN, STATIC, LINK, UNICAST, 0, 0, 0, 0];
-    // RTAX_LOCK: TCP looks at a least timeout only if its bit is set here.
+    // RTAX_LOCK: TCP uses a minimum timeout only if its bit is set here.
     let locked = route.min_rto_ms.map(|_| 1 << 13);
     let metrics = [
         (1, locked),
@@ -196,13 +197,13 @@ pub(crate) fn add_route(route: &Route, index: u32) -> Message {
     message
 }
 
-// The bytes expected here are those of a little-endian machine, as UML runs on no other.
+// The expected bytes are little-endian; UML only runs on such machines.
 #[cfg(all(test, target_endian = "little"))]
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
 
-    /// What follows the header of 16 bytes.
+    /// The bytes after the header of 16 bytes.
     fn body(message: &Message) -> Vec<u8> {
         let mut bytes = Vec::new();
         message.append_to(&mut bytes, 0);

@@ -1,4 +1,4 @@
-//! One connection that sends as fast as it can.
+//! A connection that sends as fast as possible.
 
 use super::connections::{Connection, End};
 use super::streams::Sent;
@@ -16,7 +16,7 @@ pub(super) fn send(flow: Flow, size: Option<u64>, write: Option<u64>) -> Result<
     Ok(())
 }
 
-/// Connects, sends so much or without end, in one call or in pieces, and closes.
+/// Connects, sends a given amount or without end, in one call or in pieces, and closes.
 pub(super) fn send_over(
     flow: Flow,
     number: usize,
@@ -42,7 +42,7 @@ pub(super) fn receive(flow: Flow, size: Option<u64>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Receives so much or whatever comes, reports, and closes when the client has.
+/// Receives a given amount or everything, reports, and closes when the client has.
 pub(super) fn receive_over(
     flow: Flow,
     connection: &Connection,
@@ -53,7 +53,7 @@ pub(super) fn receive_over(
         Ok(received) => {
             let complete = (size == Some(received)).then(|| flow.elapsed());
             connection.end(End { received: Some(received), complete, error: None });
-            // Nothing but the end can come now; an error after the last byte is no news.
+            // Only the end can follow; an error after the last byte does not matter.
             streams::receive(&socket, u64::MAX).ok();
         }
         Err(error) => connection.end(End::broken(error)),

@@ -1,4 +1,4 @@
-//! The connections that have begun and not ended: each is reported once.
+//! Open connections, each of which is reported once.
 
 use crate::channel;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,17 +8,17 @@ use tcplab_guest::report::{Datagrams, Report};
 use tcplab_tables::{MeasuredDatagrams, Window};
 use tcplab_units::{Duration, Time};
 
-/// A connection, or a flow of datagrams.
+/// A connection, or a datagram flow.
 pub(super) struct Connection {
     flow: usize,
     number: usize,
     port: u16,
     /// In nanoseconds after the start of the experiment.
     start: u64,
-    /// Counted on the way if it is a flow of datagrams.
+    /// The counters of a datagram flow.
     datagrams: Option<Counts>,
-    /// Set when it has ended: when all had arrived, in nanoseconds after the start of the experiment, or
-    /// nothing if it broke.
+    /// Set at the end: when all data had arrived, in nanoseconds after the start of the experiment,
+    /// or `None` after a failure.
     over: OnceLock<Option<u64>>,
 }
 
@@ -29,15 +29,15 @@ pub(super) struct Counts {
     pub finished: AtomicU64,
     pub received_bytes: AtomicU64,
     pub arrived: AtomicU64,
-    /// How long the experiment lasts.
+    /// The duration of the experiment.
     duration: u64,
-    /// Nothing if the datagrams have no numbers.
+    /// `None` if the datagrams have no numbers.
     numbered: Option<Mutex<Numbered>>,
-    /// Nothing if none of their counts is told before the end.
+    /// `None` if no counters are reported before the end.
     since: Option<Mutex<Since>>,
 }
 
-/// Counters of a flow of datagrams since the last mark.
+/// Counters of a datagram flow since the last mark.
 struct Since {
     flow: usize,
     window: Window,
@@ -48,7 +48,7 @@ struct Since {
 }
 
 impl Since {
-    /// Something is to be counted at this time: marks that are over by then are told first.
+    /// An event is about to be counted: reports marks that have passed first.
     fn pass(&mut self, now: Time) {
         while let Some(mark) = self.window.next_mark(self.mark).filter(|mark| *mark <= now) {
             self.mark = mark;
@@ -63,20 +63,20 @@ impl Since {
     }
 }
 
-/// Datagrams that carry their number.
+/// Numbered datagrams.
 #[derive(Default)]
 struct Numbered {
     seen: MeasuredDatagrams,
-    /// When they were sent, from number `first` on.
+    /// Sending times, from number `first` on.
     sent: VecDeque<u64>,
     first: u64,
 }
 
-/// A datagram that is overtaken by more than so many has no delay.
+/// A datagram overtaken by more than this many has no delay.
 const MOST_OVERTAKEN: u64 = 1 << 16;
 
 impl Counts {
-    /// The next datagram is sent at this time.
+    /// A datagram is sent at this time.
     pub fn on_sent(&self, at: u64) {
         self.sent.fetch_add(1, Ordering::Relaxed);
         if let Some(mut since) = self.since() {
@@ -135,7 +135,7 @@ impl Counts {
 pub(super) struct End {
     /// Bytes that arrived, if this side knows.
     pub received: Option<u64>,
-    /// When all had arrived, in nanoseconds after the start of the experiment.
+    /// When all data had arrived, in nanoseconds after the start of the experiment.
     pub complete: Option<u64>,
     pub error: Option<String>,
 }
@@ -154,7 +154,7 @@ impl Connection {
         Self::new(flow, number, (port, start), None).insert()
     }
 
-    /// A flow of datagrams that begins now, in an experiment that lasts so long.
+    /// A datagram flow that begins now, in an experiment of this duration.
     pub fn begin_datagrams(
         flow: usize,
         port: u16,
@@ -164,7 +164,7 @@ impl Connection {
         let all = || MeasuredDatagrams::within(window.unwrap_or(Window::whole(Duration::ZERO)));
         let numbered =
             are_numbered.then(|| Mutex::new(Numbered { seen: all(), ..Numbered::default() }));
-        // Nothing is told of marks before it begins.
+        // Marks before the flow's start are not reported.
         let (mark, sent, arrived, bytes) = (time(start), 0, 0, 0);
         let since =
             window.map(|window| Mutex::new(Since { flow, window, mark, sent, arrived, bytes }));
@@ -192,25 +192,25 @@ impl Connection {
         begun().get(&(flow, number)).cloned()
     }
 
-    /// The last of a flow's connections, sessions or requests that have not ended.
+    /// The last of a flow's open connections, sessions or requests.
     pub fn last(flow: usize) -> Option<Arc<Self>> {
         begun().range((flow, 0)..=(flow, usize::MAX)).next_back().map(|(_, it)| Arc::clone(it))
     }
 
-    /// What is counted of a flow of datagrams.
+    /// The counters of a datagram flow.
     pub fn datagrams(&self) -> &Counts {
         self.datagrams.as_ref().expect("only flows of datagrams are asked")
     }
 
-    /// Waits until it has ended, and says when all had arrived, in nanoseconds after the start of the
-    /// experiment; nothing if it broke.
+    /// Waits for the end. Returns when all data had arrived, in nanoseconds after the start of the
+    /// experiment; `None` after a failure.
     pub fn wait(&self) -> Option<u64> {
         *self.over.wait()
     }
 
-    /// Reports how it ended, unless the other side has done so.
+    /// Reports the end, unless the other side has done so.
     pub fn end(&self, end: End) {
-        // The lock is kept meanwhile, so that nobody reports it a second time.
+        // The lock is held meanwhile, so that the end is reported only once.
         if begun().remove(&(self.flow, self.number)).is_some() {
             let complete = end.complete;
             self.report(end);

@@ -1,5 +1,5 @@
-//! Traffic: threads that send and receive, one for each side of each connection, asleep in the kernel
-//! nearly always.
+//! Traffic: threads that send and receive, one for each side of each connection, which sleep in the
+//! kernel most of the time.
 
 mod bulk;
 mod connections;
@@ -93,7 +93,7 @@ fn run(flow: Flow, side: impl FnOnce() -> Result<(), Failure> + Send + 'static) 
     in_thread(move || or_fail(flow, side()));
 }
 
-/// A failure of one side of a flow is one of the experiment.
+/// A failure of one side of a flow fails the experiment.
 fn or_fail(flow: Flow, result: Result<(), Failure>) {
     if let Err(failure) = result {
         channel::fail(&format!("flow {}: {failure}", flow.number));

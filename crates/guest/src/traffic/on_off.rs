@@ -1,4 +1,4 @@
-//! One connection that sends as fast as it can, at times.
+//! A connection that sends as fast as possible in on periods.
 
 use super::connections::{Connection, End};
 use super::streams::Sent;
@@ -14,14 +14,14 @@ use rustix::time::{
 };
 use std::os::fd::OwnedFd;
 
-/// What is kept ready and is still sent when the time is over: as much as `crates/sim` keeps.
+/// Bytes kept ready, which are still sent after a period: as many as in `crates/sim`.
 const READY: u32 = 1 << 17;
 
 pub(super) fn receive(flow: Flow) -> Result<(), Failure> {
     bulk::receive(flow, None)
 }
 
-/// The connection stays open after the last period, as that of `crates/sim` does.
+/// The connection stays open after the last period, as in `crates/sim`.
 pub(super) fn send(flow: Flow, periods: &[(u64, u64)]) -> Result<(), Failure> {
     flow.client.enter()?;
     let socket = sockets::to_connect(flow, 0)?;
@@ -44,8 +44,8 @@ pub(super) fn send(flow: Flow, periods: &[(u64, u64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps the socket full until then. A timer ends it, because the kernel takes a timeout of `poll` as
-/// something that may be late.
+/// Keeps the socket full until then. A timer ends it, because the kernel lets timeouts of `poll`
+/// expire late.
 fn send_until(socket: &OwnedFd, sent: &mut Sent, timer: &OwnedFd, end: u64) -> Result<(), Errno> {
     let never = Timespec { tv_sec: 0, tv_nsec: 0 };
     let ends = Itimerspec { it_interval: never, it_value: clock::timespec(end) };

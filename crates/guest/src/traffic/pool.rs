@@ -1,4 +1,4 @@
-//! Threads that are used again: to start one takes ten system calls, to wake one takes one.
+//! A thread pool: starting a thread takes ten system calls, waking one takes one.
 
 use crate::channel;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -7,13 +7,13 @@ use std::thread::Builder;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// Nothing here needs more; a thousand threads take 64 MiB of addresses, and a tenth of memory.
+/// The stack size. A thousand threads take 64 MiB of address space, and a tenth of that in memory.
 const STACK: usize = 64 << 10;
 
 static IDLE: Mutex<Vec<SyncSender<Task>>> = Mutex::new(Vec::new());
 
-/// Runs the task at once, in a thread that others use after it. It may leave the thread in any
-/// network namespace: sockets stay where they were made.
+/// Runs the task at once, in a thread that is reused afterwards. The task may leave the thread in
+/// any network namespace: sockets stay where they were created.
 pub(super) fn in_thread(task: impl FnOnce() + Send + 'static) {
     let mut task: Task = Box::new(task);
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -31,7 +31,7 @@ pub(super) fn in_thread(task: impl FnOnce() + Send + 'static) {
     });
 }
 
-/// Runs the task at once, in a thread that nobody uses after it.
+/// Runs the task at once, in a thread that is not reused.
 pub(super) fn in_new_thread(task: impl FnOnce() + Send + 'static) {
     if let Err(error) = Builder::new().stack_size(STACK).spawn(task) {
         channel::fail(&format!("a new thread: {error}"));

@@ -1,4 +1,4 @@
-//! One connection with questions and answers.
+//! A connection with requests and responses.
 
 use super::connections::{Connection, End};
 use super::streams::Sent;
@@ -11,18 +11,18 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use tcplab_guest::Report;
 
-/// What is said.
+/// The sizes and times of an exchange.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange {
-    /// The bytes of a question.
+    /// The bytes of a request.
     pub request: u64,
-    /// The bytes of an answer.
+    /// The bytes of a response.
     pub response: u64,
-    /// The time from a question to its answer.
+    /// The time from a request to its response.
     pub server_time: u64,
-    /// The time from an answer to the next question.
+    /// The time from a response to the next request.
     pub think: u64,
-    /// How many questions; nothing means until the experiment ends.
+    /// The number of requests; `None` means until the experiment ends.
     pub count: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn ask(flow: Flow, exchange: Exchange) -> Result<(), Failure> {
     clock::sleep_until(flow.at(0));
     let Some((mut request, socket)) = sockets::connect(flow, 0, socket) else { return Ok(()) };
     let mut sent = Sent::default();
-    // When the next question is asked, after the start of the experiment.
+    // When the next request is sent, after the start of the experiment.
     let mut next = 0;
     for number in 0..exchange.count.unwrap_or(u64::MAX) as usize {
         if number > 0 {
@@ -48,7 +48,7 @@ pub(super) fn ask(flow: Flow, exchange: Exchange) -> Result<(), Failure> {
         let (question, answer) = (exchange.request, exchange.response);
         match ask_once(&socket, &mut sent, question, answer, &mut received) {
             Ok(()) => {
-                // A look at the clock moves it: one for each request.
+                // Reading the clock advances it: once for each request.
                 let now = flow.elapsed();
                 next = now + exchange.think;
                 request.end(End { received: Some(received), complete: Some(now), error: None });
@@ -63,7 +63,7 @@ pub(super) fn ask(flow: Flow, exchange: Exchange) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses questions that nobody could hear.
+/// Rejects requests of zero bytes, which a server could not notice.
 pub(super) fn ensure_audible(request: u64) -> Result<(), Failure> {
     if request == 0 {
         return Err(Failure::new("requests of 0 bytes", "they cannot be heard"));
@@ -71,7 +71,7 @@ pub(super) fn ensure_audible(request: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks, and waits for all of the answer.
+/// Sends a request, and waits for the whole response.
 pub(super) fn ask_once(
     socket: &OwnedFd,
     sent: &mut Sent,
@@ -98,15 +98,15 @@ pub(super) fn answer(flow: Flow, exchange: Exchange) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the server takes to answer.
+/// The server time of a response.
 pub(super) fn work(server_time: u64) {
-    // A look at the clock moves it: not where there is nothing to wait for.
+    // Reading the clock advances it, so it is not read without a server time.
     if server_time > 0 {
         clock::sleep_until(clock::now() + server_time);
     }
 }
 
-/// Answers until the client closes.
+/// Responds until the client closes.
 fn answer_all(socket: &OwnedFd, exchange: Exchange) -> Result<(), Errno> {
     let mut sent = Sent::default();
     while streams::receive(socket, exchange.request)? == exchange.request {

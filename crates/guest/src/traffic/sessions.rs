@@ -1,5 +1,5 @@
-//! A web page: sessions that each ask for one thing, several at once, over connections that end with
-//! them or serve the next.
+//! A web page: sessions that each request one object, several at once, over connections of their
+//! own or reused ones.
 
 use super::connections::{Connection, End};
 use super::pool::in_thread;
@@ -15,18 +15,18 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tcplab_guest::{Report, job};
 
-/// Sessions of a flow, and how far they are. Both sides know it: they are one process.
+/// Sessions of a flow with their progress. Both sides share it: they are one process.
 #[derive(Clone, Copy)]
 pub(super) struct Sessions {
     spec: &'static job::Sessions,
-    /// The next session that nobody has begun.
+    /// The next session that has not begun.
     next: &'static AtomicUsize,
-    /// By connection, the session that it serves. At first it is the one of its own number.
+    /// The session that each connection serves, initially the one of its own number.
     served: &'static [AtomicUsize],
 }
 
 impl Sessions {
-    /// None has begun.
+    /// Sessions that have not begun.
     pub fn of(spec: &'static job::Sessions, connections: usize) -> Self {
         let served: Vec<_> = (0..connections).map(AtomicUsize::new).collect();
         Self {
@@ -46,13 +46,13 @@ impl Sessions {
         (number < self.spec.loads.len()).then_some(number)
     }
 
-    /// The bytes of the question on a connection, and those of its answer.
+    /// The bytes of the request on a connection, and of its response.
     fn load(self, connection: usize) -> (u64, u64) {
         self.spec.loads[self.served[connection].load(Ordering::Relaxed)]
     }
 }
 
-/// One of those who ask: for the session of this number, and then for whichever is next.
+/// A client thread: requests this session's object, and then those of further sessions.
 pub(super) fn ask(flow: Flow, sessions: Sessions, first: usize) -> Result<(), Failure> {
     for (request, _) in &sessions.spec.loads {
         ensure_audible(*request)?;
@@ -60,7 +60,8 @@ pub(super) fn ask(flow: Flow, sessions: Sessions, first: usize) -> Result<(), Fa
     flow.client.enter()?;
     clock::sleep_until(flow.at(0));
     ask_over_one(flow, sessions, first)?;
-    // The port of a connection that broke is taken for a while: others ask for the rest.
+    // The port of a failed connection stays in use for a while: others request the remaining
+    // objects.
     while !sessions.spec.persistent
         && let Some(number) = sessions.take()
     {
@@ -69,7 +70,7 @@ pub(super) fn ask(flow: Flow, sessions: Sessions, first: usize) -> Result<(), Fa
     Ok(())
 }
 
-/// Loads what one connection serves.
+/// Loads the objects of one connection.
 fn ask_over_one(flow: Flow, sessions: Sessions, connection: usize) -> Result<(), Failure> {
     let socket = sockets::to_connect(flow, connection)?;
     let port = socket.1;
@@ -88,7 +89,7 @@ fn ask_over_one(flow: Flow, sessions: Sessions, connection: usize) -> Result<(),
     Ok(())
 }
 
-/// Asks for one thing, and reports. Says whether it came.
+/// Requests one object, and reports. Returns whether it arrived.
 fn load(
     flow: Flow,
     sessions: Sessions,
@@ -121,11 +122,11 @@ pub(super) fn answer(flow: Flow, sessions: Sessions) -> Result<(), Failure> {
     }
 }
 
-/// Answers until the client closes.
+/// Responds until the client closes.
 fn answer_all(sessions: Sessions, connection: usize, socket: &OwnedFd) -> Result<(), Errno> {
     let mut sent = Sent::default();
     loop {
-        // Which question it is stands only when it comes.
+        // The number of the session is known only when the request comes.
         streams::wait_for_data(socket)?;
         let (request, size) = sessions.load(connection);
         if streams::receive(socket, request)? < request {

@@ -1,4 +1,4 @@
-//! Sockets with the options of a side of a flow.
+//! Sockets with the options of a flow's side.
 
 use super::connections::{Connection, End};
 use crate::failure::{Failure, Trying, reason};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tcplab_guest::job::{Keepalive, Side, SocketOptions};
 
-/// As many connections as may wait to be accepted; the kernel's own limit is 4096.
+/// The backlog of connections to be accepted; the kernel's own limit is 4096.
 const BACKLOG: i32 = 4096;
 
 /// `SO_MAX_PACING_RATE`, in bytes a second.
@@ -49,7 +49,7 @@ nix::setsockopt_impl!(
     SetStruct<'_, u32>
 );
 
-/// `TCP_NOTSENT_LOWAT`: a socket with so much data that has not been sent takes no more.
+/// `TCP_NOTSENT_LOWAT`: a socket with this much unsent data accepts no more.
 #[derive(Clone, Copy, Debug)]
 struct MostUnsent;
 nix::setsockopt_impl!(
@@ -60,12 +60,12 @@ nix::setsockopt_impl!(
     SetStruct<'_, u32>
 );
 
-/// `TCP_FASTOPEN`: data with a SYN is taken, as long as fewer than so many handshakes have not ended.
+/// `TCP_FASTOPEN`: accepts data with a SYN, while fewer than this many handshakes are pending.
 #[derive(Clone, Copy, Debug)]
 struct FastOpen;
 nix::setsockopt_impl!(FastOpen, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, u32, SetStruct<'_, u32>);
 
-/// `TCP_FASTOPEN_CONNECT`: what is written first leaves with the SYN.
+/// `TCP_FASTOPEN_CONNECT`: the first written data is sent with the SYN.
 #[derive(Clone, Copy, Debug)]
 struct FastOpenConnect;
 nix::setsockopt_impl!(
@@ -76,12 +76,12 @@ nix::setsockopt_impl!(
     SetStruct<'_, u32>
 );
 
-/// Limits what a socket keeps ready.
+/// Limits the unsent data of a socket.
 pub(super) fn limit_unsent(socket: &OwnedFd, bytes: u32) -> Result<(), Failure> {
     setsockopt(socket, MostUnsent, &bytes).trying(|| format!("TCP_NOTSENT_LOWAT {bytes}"))
 }
 
-/// A socket that listens at the server's address and port. What it accepts has its options.
+/// A socket that listens at the server's address and port. Accepted sockets inherit its options.
 pub(super) fn listen_at(side: &Side) -> Result<OwnedFd, Failure> {
     let socket = tcp_socket(side, side.port)?;
     if side.socket.fast_open {
@@ -105,7 +105,7 @@ pub(super) fn to_connect(flow: Flow, number: usize) -> Result<(OwnedFd, u16), Fa
     Ok((socket, port))
 }
 
-/// Connects, and says with what, or reports why it could not.
+/// Connects. Returns the connected socket, or reports a failure.
 pub(super) fn connect(
     flow: Flow,
     number: usize,
@@ -122,7 +122,7 @@ pub(super) fn connect(
     }
 }
 
-/// Waits for the next of the flow's connections, and says which one it is.
+/// Waits for the next of the flow's connections. Returns its number.
 pub(super) fn accept(
     flow: Flow,
     listener: &OwnedFd,
@@ -133,7 +133,7 @@ pub(super) fn accept(
         let port = peer.and_then(|peer| SocketAddrV4::try_from(peer).ok()).map(|peer| peer.port());
         let number = port.and_then(|port| port.checked_sub(flow.spec.client.port));
         let connection = number.and_then(|number| Connection::find(flow.number, number.into()));
-        // Others may come: programs of the machine know no rules.
+        // Other connections may come: programs of the machine may connect anywhere.
         if let (Some(number), Some(connection)) = (number, connection) {
             return Ok((number.into(), connection, socket));
         }
@@ -201,7 +201,7 @@ fn set_options(socket: &OwnedFd, options: &SocketOptions) -> Result<(), Failure>
 }
 
 impl End {
-    /// It broke, for the kernel's reason.
+    /// The end of a connection that failed, with the kernel's reason.
     pub fn broken(error: rustix::io::Errno) -> Self {
         Self { error: Some(reason(error)), ..Self::default() }
     }

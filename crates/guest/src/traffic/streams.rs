@@ -1,4 +1,4 @@
-//! Bytes without content, sent and received without copying them, in as few system calls as possible.
+//! Zero bytes, sent and received without copying, in as few system calls as possible.
 
 use super::connections::{Connection, End};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -9,9 +9,9 @@ use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-/// The most that one call sends. The file is all hole: it takes no memory.
+/// The most bytes sent by one call. The file is sparse and takes no memory.
 const MOST_SENT: u64 = 1 << 30;
-/// The most that one call receives. The kernel wants a buffer, and does not touch it.
+/// The most bytes received by one call. The kernel requires a buffer, but does not touch it.
 const MOST_RECEIVED: usize = 1 << 24;
 
 thread_local! {
@@ -27,8 +27,8 @@ fn zeros() -> &'static OwnedFd {
     })
 }
 
-/// What a socket has sent. The kernel keeps it in pages; they follow each other however many
-/// calls there are: each goes on in the file where the last one ended.
+/// The position of a socket's data in the file. The kernel keeps data in pages, which follow each
+/// other regardless of calls: each call continues in the file where the last one ended.
 #[derive(Default)]
 pub(super) struct Sent(u64);
 
@@ -42,7 +42,7 @@ impl Sent {
         Ok(())
     }
 
-    /// Sends as much of it as one call does.
+    /// Sends as much as one call does.
     pub fn send_some(&mut self, socket: &OwnedFd, most: u64) -> Result<u64, Errno> {
         let mut offset = self.0 % MOST_SENT;
         let count = most.min(MOST_SENT - offset) as usize;
@@ -52,7 +52,8 @@ impl Sent {
     }
 }
 
-/// Hands over so many bytes, or without end, by calls of so many each: each waits for room.
+/// Writes so many bytes, or without end, in calls of a given size, each of which waits for buffer
+/// space.
 pub(super) fn write_pieces(socket: &OwnedFd, size: Option<u64>, piece: u64) -> Result<(), Errno> {
     let data = vec![0; piece as usize];
     let mut left = size.unwrap_or(u64::MAX);
@@ -67,7 +68,7 @@ pub(super) fn write_pieces(socket: &OwnedFd, size: Option<u64>, piece: u64) -> R
     Ok(())
 }
 
-/// Waits until something comes, or the other side closes.
+/// Waits for data, or for the other side to close.
 pub(super) fn wait_for_data(socket: &OwnedFd) -> Result<(), Errno> {
     poll(&mut [PollFd::new(socket, PollFlags::IN)], None).map(|_| ())
 }
@@ -89,7 +90,7 @@ pub(super) fn receive(socket: &OwnedFd, size: u64) -> Result<u64, Errno> {
     })
 }
 
-/// Says that no more is sent, and closes when the other side has done so too.
+/// Closes the sending direction, and the connection when the other side has done so too.
 pub(super) fn finish(connection: &Connection, socket: OwnedFd) {
     let closed = shutdown(&socket, Shutdown::Write).and_then(|()| receive(&socket, u64::MAX));
     if let Err(error) = closed {

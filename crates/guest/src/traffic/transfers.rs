@@ -1,4 +1,4 @@
-//! Many connections, each for one transfer, each at its time.
+//! Many connections, one for each transfer at its own time.
 
 use super::pool::in_thread;
 use super::{bulk, sockets};
@@ -9,7 +9,7 @@ use crate::flow::Flow;
 /// A transfer's time after the flow's start, and its size.
 type Transfer = (u64, u64);
 
-/// None waits for another: each has a thread.
+/// Transfers do not wait for each other: each has a thread.
 pub(super) fn send(flow: Flow, transfers: &'static [Transfer]) -> Result<(), Failure> {
     flow.client.enter()?;
     for (number, &(after, size)) in transfers.iter().enumerate() {

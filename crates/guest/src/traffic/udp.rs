@@ -1,4 +1,4 @@
-//! Datagrams at their own pace.
+//! Scheduled datagrams.
 
 use super::connections::{Connection, End};
 use super::sockets;
@@ -14,17 +14,17 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use tcplab_pace::Pace;
 
-/// Enough for the sender never to wait for its queue, and for the receiver never to lose anything:
-/// the network alone decides.
+/// Large enough for the sender never to wait for its queue, and for the receiver never to drop:
+/// only the network decides.
 const BUFFER: usize = 1 << 29;
 
-/// Datagrams begin with their number, from 0, if they have room for it.
+/// Datagrams begin with their number, from 0, if they are large enough.
 const NUMBER: usize = 8;
 
-/// What is sent.
+/// A stream of datagrams.
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
-    /// When each datagram leaves.
+    /// The schedule.
     pub pace: &'static Pace,
     /// The data in each.
     pub payload: usize,
@@ -44,7 +44,7 @@ pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
     let mut data = vec![0; stream.payload];
     let are_numbered = stream.payload >= NUMBER;
     clock::sleep_until(flow.at(0));
-    // A look at the clock would move it, and the first datagram would leave a nanosecond late.
+    // Reading the clock would advance it, and the first datagram would leave a nanosecond late.
     let (begin, end) = flow.experiment;
     let times = (flow.at(0) - begin, end - begin);
     let connection =
@@ -54,7 +54,7 @@ pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
         if time >= flow.experiment.1 {
             break;
         }
-        // To sleep until now costs a nanosecond.
+        // Sleeping until the current time costs a nanosecond.
         if !after.is_zero() {
             clock::sleep_until(time);
         }
@@ -79,7 +79,7 @@ pub(super) fn receive(flow: Flow, stream: Stream) -> Result<(), Failure> {
     let socket = sockets::datagram_socket(&flow.spec.server)?;
     set_socket_recv_buffer_size_force(&socket, BUFFER).trying(|| "SO_RCVBUFFORCE".into())?;
     let all = stream.pace.packets.map(|packets| packets * stream.payload as u64);
-    // A look at the clock moves it: the kernel tells when a datagram came.
+    // Reading the clock advances it, so arrival times are the kernel's timestamps.
     setsockopt(&socket, ReceiveTimestampns, &true).trying(|| "SO_TIMESTAMPNS".into())?;
     let ahead = clock::real_ahead();
     let mut received = 0;
@@ -100,12 +100,12 @@ pub(super) fn receive(flow: Flow, stream: Stream) -> Result<(), Failure> {
     }
 }
 
-/// A datagram that has come.
+/// An arrived datagram.
 struct Arrival {
     bytes: u64,
-    /// What it begins with.
+    /// The number at its beginning.
     number: u64,
-    /// When the host took it from the link, by the real-time clock.
+    /// When the host received it from the link, by the real-time clock.
     at: Option<u64>,
 }
 
@@ -114,7 +114,7 @@ fn arrival(socket: &OwnedFd) -> nix::Result<Arrival> {
     let mut number = [0; NUMBER];
     let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
     let mut buffers = [IoSliceMut::new(&mut number)];
-    // The rest of it is not read.
+    // The rest of the datagram is not read.
     let flags = MsgFlags::MSG_TRUNC;
     let message = recvmsg::<()>(socket.as_raw_fd(), &mut buffers, Some(&mut control), flags)?;
     let times = message.cmsgs()?.filter_map(|control| match control {

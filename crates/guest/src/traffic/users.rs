@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tcplab_guest::job;
 
-/// Users of a flow, and how far they are. Both sides know it: they are one process.
+/// Users of a flow with their progress. Both sides share it: they are one process.
 #[derive(Clone, Copy)]
 pub(super) struct Users {
     spec: &'static job::Users,
-    /// How many transfers have begun.
+    /// The number of transfers begun.
     begun: &'static AtomicUsize,
-    /// By number, the bytes of the transfers that have begun.
+    /// The sizes of transfers begun, by number.
     sizes: &'static [OnceLock<u64>],
 }
 
 impl Users {
-    /// None has begun.
+    /// Users without any transfer begun.
     pub fn of(spec: &'static job::Users) -> Self {
         let sizes: Vec<_> = (0..spec.most).map(|_| OnceLock::new()).collect();
         Self { spec, begun: Box::leak(Box::new(AtomicUsize::new(0))), sizes: sizes.leak() }
@@ -36,8 +36,8 @@ impl Users {
     }
 }
 
-/// One user: the next transfer begins a while after the last byte of the one before has arrived, or
-/// after it broke.
+/// One user: the next transfer begins a while after the last byte of the previous one has arrived,
+/// or after it failed.
 pub(super) fn send(flow: Flow, users: Users, user: usize) -> Result<(), Failure> {
     flow.client.enter()?;
     let mut next = flow.at(0);
@@ -51,7 +51,7 @@ pub(super) fn send(flow: Flow, users: Users, user: usize) -> Result<(), Failure>
     Ok(())
 }
 
-/// Sends so much, and waits until it has arrived. Says when that was, unless it broke.
+/// Sends a transfer, and waits until it has arrived. Returns the time, unless the transfer failed.
 fn send_one(flow: Flow, number: usize, size: u64) -> Result<Option<u64>, Failure> {
     let socket = sockets::to_connect(flow, number)?;
     let Some((connection, socket)) = sockets::connect(flow, number, socket) else {

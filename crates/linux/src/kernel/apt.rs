@@ -1,4 +1,4 @@
-//! Debian's packages, unpacked into a folder: nothing is installed, also not by root.
+//! Debian packages, unpacked into a folder: nothing is installed, not even by root.
 
 use super::Progress;
 use super::error::{At, Error, reason};
@@ -10,25 +10,25 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `apt-get` says of a package that is in none of its lists.
+/// The message of `apt-get` for a package that is in none of its lists.
 const NOT_THERE: &str = "Unable to locate package";
 
-/// Whether a package is in none of the lists, and that is why it was not unpacked.
+/// Whether a package was not unpacked because it is in none of the lists.
 pub(super) fn is_not_there(error: &Error, package: &str) -> bool {
     matches!(error, Error::Refused { at, problem } if at == package && problem.contains(NOT_THERE))
 }
 
-/// Whether packages can be had here at all.
+/// Whether packages are available here at all.
 pub(super) fn is_there() -> bool {
     find("apt-get").is_some() && find("dpkg-deb").is_some()
 }
 
-/// Whether nobody else need be asked to install packages.
+/// Whether the user can install packages.
 pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Downloads packages, with what they depend on and what is not installed, and unpacks them.
+/// Downloads and unpacks packages, with those of their dependencies that are not installed.
 pub(super) fn unpack(
     packages: &[&str],
     into: &Path,
@@ -53,7 +53,7 @@ pub(super) fn unpack(
     Ok(())
 }
 
-/// What apt works with: its own lists or, where these are empty, some of ours.
+/// The lists that apt uses: the machine's own or, if these are empty, some of tcplab's.
 struct Apt {
     options: Vec<String>,
     folder: PathBuf,
@@ -88,7 +88,7 @@ impl Apt {
         }
     }
 
-    /// Runs `apt-get`; if it fails, gives what it said.
+    /// Runs `apt-get`. An error has its output.
     fn get(
         &self,
         words: &[&str],
@@ -97,7 +97,7 @@ impl Apt {
         watch: &mut Watch<'_>,
     ) -> Result<Option<String>, Error> {
         let mut command = program("apt-get");
-        // Whatever the machine's settings allow: what no signature stands for is not downloaded.
+        // Unsigned packages are not downloaded, whatever the machine's settings allow.
         command.args(["-o", "APT::Get::AllowUnauthenticated=false"]);
         command.args(["-o", "Acquire::AllowInsecureRepositories=false"]);
         command.args(&self.options).args(words).current_dir(folder);
@@ -121,12 +121,12 @@ impl Apt {
     }
 }
 
-/// Refuses a file of an installed package that is not as the package has it.
+/// Rejects a file of an installed package that differs from the package.
 pub(super) fn check_installed(package: &str, file: &Path) -> Result<(), Error> {
     if !is_installed(package) {
         return Ok(());
     }
-    // A line for each file that differs: its path is the last word.
+    // One line for each file that differs, with its path as the last word.
     let mut verify = program("dpkg");
     let said = verify.args(["--verify", package]).output().at(Path::new("dpkg"))?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
@@ -144,7 +144,7 @@ fn is_installed(package: &str) -> bool {
     status.is_ok_and(|status| status == "installed")
 }
 
-/// A program that gets our environment, proxies included, and speaks English.
+/// A program with tcplab's environment, including proxies, and English messages.
 fn program(name: &str) -> Command {
     let mut command = process::clean(name);
     command.envs(std::env::vars_os());
@@ -152,7 +152,7 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// What a program prints, or says why it failed.
+/// The output of a program, or why it failed.
 fn output(command: &mut Command) -> Result<String, String> {
     let done = command.output().map_err(|error| reason(&error))?;
     if done.status.success() {
@@ -162,7 +162,7 @@ fn output(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// The errors among what a program said, in one line.
+/// The errors in a program's output, in one line.
 fn complaint(said: &str) -> String {
     let errors: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
     if errors.is_empty() { said.trim().to_owned() } else { errors.join("; ") }

@@ -1,8 +1,8 @@
-//! From a request to a kernel in the cache.
+//! Builds a kernel for a request and stores it in the cache.
 //!
-//! One build goes on in a cache at a time; it holds a lock. Everything happens in a folder beside
-//! the kernels, and a kernel that is whole is moved among them: there is never half of one. What a
-//! build that died has left is removed by the next.
+//! Only one build at a time runs in a cache, which it locks. A build works in a folder beside the
+//! kernels, and a finished kernel is moved among them, so there is never an incomplete one. The
+//! next build removes the files of one that died.
 
 use super::apt::proceed;
 use super::cache::{BINARY, Cache, Kernel};
@@ -19,12 +19,12 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// What a build takes on the disk at its peak: the source and all objects. A tree of 6.12, built by
-/// hand, was 1.8 GiB.
+/// The peak disk usage of a build: the source and all objects. A tree of 6.12, built by hand, was
+/// 1.8 GiB.
 const SPACE: u64 = 2_200_000_000;
 
-/// Who, when and where a kernel says it was built: the same for all, so that equal sources give
-/// equal kernels.
+/// The builder, host and time recorded in a kernel: constants, so that equal sources give equal
+/// kernels.
 const IDENTITY: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "1970-01-01"),
     ("KBUILD_BUILD_USER", "tcplab"),
@@ -33,15 +33,14 @@ const IDENTITY: [(&str, &str); 4] = [
 ];
 
 impl Cache {
-    /// Gets a kernel: the one that is there already, or else a new one. Another one of its name is
-    /// replaced.
+    /// Gets a kernel: an existing one, or else a new one. Another kernel of its name is replaced.
     ///
-    /// `watch` is told how far it is, several times a second, and can stop it.
+    /// `watch` is called several times a second with the progress, and can stop the build.
     ///
     /// # Errors
     ///
-    /// If the request is impossible, something is missing for it, the source does not compile, or
-    /// `watch` stopped it. Then the cache is as it was, except for the log.
+    /// If the request is impossible, a requirement is missing, the source does not compile, or
+    /// `watch` stopped the build. The cache is then unchanged, except for the log.
     pub fn build(
         &self,
         request: &Request,
@@ -68,7 +67,7 @@ impl Cache {
             {
                 return kernel.hashed();
             }
-            // It is there under another name.
+            // The same kernel exists under another name.
             let folder = scratch.0.join("kernel");
             fs::create_dir(&folder).at(&folder)?;
             for file in [BINARY, "config"] {
@@ -117,7 +116,7 @@ impl Cache {
         self.put(&folder, &kernel.name, &scratch.0)
     }
 
-    /// Moves a whole kernel among the others; one of the same name goes.
+    /// Moves a finished kernel among the others, replacing one of the same name.
     fn put(&self, folder: &Path, name: &str, scratch: &Path) -> Result<Kernel, Error> {
         let place = self.kernels().join(name);
         if place.exists() {
@@ -127,7 +126,7 @@ impl Cache {
         self.find(name)
     }
 
-    /// Refuses to begin what would fill the disk.
+    /// Rejects a build for which the disk has no space.
     fn ensure_space(&self, scratch: &Path) -> Result<(), Error> {
         let disk = rustix::fs::statvfs(scratch).map_err(std::io::Error::from).at(scratch)?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -138,7 +137,7 @@ impl Cache {
     }
 }
 
-/// Waits until no other build goes on.
+/// Waits until no other build runs.
 fn lock(file: &Path, watch: &mut Watch<'_>) -> Result<File, Error> {
     let lock = File::create(file).at(file)?;
     loop {
@@ -152,7 +151,7 @@ fn lock(file: &Path, watch: &mut Watch<'_>) -> Result<File, Error> {
     }
 }
 
-/// A folder that is gone when the build ends, however it ends.
+/// A folder that is removed at the end of the build, even after a failure.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -168,12 +167,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // If this fails, the next build will try again.
+        // If this fails, the next build tries again.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Stands for all that decides what a kernel does.
+/// The hash of everything that decides a kernel's behaviour.
 fn key(source: &Source, hz: u32, controls: &[Control]) -> String {
     let (fingerprint, hz) = (recipe::fingerprint(), hz.to_string());
     let ours = [source.key.as_bytes(), fingerprint.as_bytes(), hz.as_bytes()];
@@ -186,7 +185,7 @@ fn names(controls: &[Control]) -> Vec<String> {
     controls.iter().flat_map(|control| control.names.clone()).collect()
 }
 
-/// A build in its tree.
+/// A build in its source tree.
 struct Make<'a> {
     tree: PathBuf,
     tools: Tools,
@@ -197,7 +196,7 @@ struct Make<'a> {
 }
 
 impl Make<'_> {
-    /// Makes the kernel; gives its release.
+    /// Builds the kernel and returns its release.
     fn kernel(&mut self, source: &str, controls: &[Control]) -> Result<String, Error> {
         let stage = Progress::stage(format!("configuring {source}"));
         let failed = format!("{source} cannot be configured");
@@ -211,7 +210,7 @@ impl Make<'_> {
         let release = self.release()?;
         check_name(&self.request.name_for(&release, &names(controls)))?;
         self.ensure_different(controls)?;
-        // What users have written is what fails most. They need not wait for the rest.
+        // User code fails most often, and is compiled first.
         for control in controls {
             let object = format!("net/ipv4/{}.o", control.stem());
             let stage = Progress::stage(format!("compiling {}", control.file));
@@ -224,7 +223,7 @@ impl Make<'_> {
         Ok(release)
     }
 
-    /// Runs `make`, counting what it compiles if the progress has a total.
+    /// Runs `make`, counting the compiled files if the progress has a total.
     fn make(&mut self, targets: &[&str], start: Progress, failed: &str) -> Result<(), Error> {
         let jobs = self.request.jobs.or_else(|| std::thread::available_parallelism().ok());
         let mut make = self.tools.command("make");
@@ -255,7 +254,7 @@ impl Make<'_> {
         Err(Error::Failed { what: failed.into(), lines, log: self.log.clone() })
     }
 
-    /// All options that this source has.
+    /// All options of this source.
     fn known_options(&self) -> Result<BTreeSet<String>, Error> {
         let mut known = BTreeSet::new();
         let mut folders = vec![self.tree.clone()];
@@ -284,8 +283,8 @@ impl Make<'_> {
         Ok(String::from_utf8_lossy(&printed).trim().to_owned())
     }
 
-    /// Refuses a congestion control of the user's whose name the kernel has already: the second one
-    /// of a name is not registered, and nobody would notice.
+    /// Rejects a user's congestion control with the name of one in the kernel: the second of a name
+    /// would silently not be registered.
     fn ensure_different(&self, controls: &[Control]) -> Result<(), Error> {
         for (file, names) in self.sources()? {
             for control in controls.iter().filter(|control| control.file != file) {
@@ -303,7 +302,7 @@ impl Make<'_> {
         Ok(())
     }
 
-    /// The names of all congestion controls that were compiled.
+    /// The names of all compiled congestion controls.
     fn congestion_controls(&self) -> Result<Vec<String>, Error> {
         let mut names = BTreeSet::from(["reno".to_owned()]);
         for (file, found) in self.sources()? {
@@ -315,7 +314,7 @@ impl Make<'_> {
         Ok(names.into_iter().collect())
     }
 
-    /// The C files in which congestion controls are registered, and the names of these.
+    /// The C files that register congestion controls, with their names.
     fn sources(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
         let folder = self.tree.join("net/ipv4");
         let mut sources = Vec::new();
@@ -331,7 +330,7 @@ impl Make<'_> {
         Ok(sources)
     }
 
-    /// What compiled it, as the first line of what it says of itself.
+    /// The compiler, by the first line of its version message.
     fn compiler(&self) -> String {
         let said = self.tools.command("gcc").arg("--version").output();
         let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());

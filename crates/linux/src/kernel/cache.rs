@@ -1,4 +1,4 @@
-//! The kernels there are: a folder for each, `kernels/NAME/{linux,kernel.json,config}`.
+//! The cache of kernels: a folder for each, `kernels/NAME/{linux,kernel.json,config}`.
 
 use super::error::{At, Error};
 use super::hash;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Describes a kernel, in its folder.
+/// The description of a kernel, in its folder.
 pub(super) const DESCRIPTION: &str = "kernel.json";
 
 /// The kernel itself, in its folder.
@@ -18,36 +18,37 @@ pub(super) const BINARY: &str = "linux";
 /// A kernel in the cache.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// What it is called: `6.12`.
+    /// The name: `6.12`.
     pub name: String,
-    /// The version it says it is: `6.12.90`.
+    /// The release: `6.12.90`.
     pub release: String,
-    /// Stands for its source, its configuration and what was added to it.
+    /// The hash of the kernel's source, configuration and tcplab's additions.
     pub key: String,
-    /// How often its timer ticks in a second.
+    /// The timer frequency in hertz.
     pub hz: u32,
-    /// Where its source came from.
+    /// The origin of the source.
     pub source: String,
-    /// The congestion controls it has, by name, in the order of the alphabet.
+    /// The names of the kernel's congestion controls, in alphabetical order.
     pub congestion_controls: Vec<String>,
-    /// What compiled it.
+    /// The compiler.
     pub compiler: String,
-    /// Stands for what tcplab had added to it.
+    /// The hash of tcplab's additions.
     pub(super) fingerprint: String,
-    /// The SHA-256 of the program. Kernels that an older tcplab has built have none.
+    /// The SHA-256 of the program. Missing in kernels built by older versions of tcplab.
     #[serde(default)]
     pub(super) sha256: String,
-    /// Where it is.
+    /// The kernel's folder.
     #[serde(skip)]
     pub folder: PathBuf,
 }
 
 impl Kernel {
-    /// The program that is this kernel: nobody else can have changed it, and nobody has.
+    /// The kernel's program, after checks that no other user can have changed it and that its
+    /// content is unchanged.
     ///
     /// # Errors
     ///
-    /// If others can write to it, or its content is not what was built.
+    /// If others can write to it, or its content differs from what was built.
     pub fn binary(&self) -> Result<PathBuf, Error> {
         let binary = self.folder.join(BINARY);
         permissions::check(&binary)?;
@@ -63,14 +64,13 @@ impl Kernel {
         Err(Error::refused(binary.display().to_string(), problem))
     }
 
-    /// Whether it was built by a tcplab that added something else to it than this one does, or kept
-    /// no hash of it.
+    /// Whether the kernel was built by a version of tcplab with other additions, or one that kept
+    /// no hash.
     pub fn is_outdated(&self) -> bool {
         self.fingerprint != recipe::fingerprint() || self.sha256.is_empty()
     }
 
-    /// The same kernel with the hash that an older tcplab did not keep; else as it is, if nobody has
-    /// exchanged it.
+    /// The kernel with the hash that an older version did not store; otherwise unchanged.
     pub(super) fn hashed(self) -> Result<Self, Error> {
         if !self.sha256.is_empty() {
             return self.binary().map(|_| self);
@@ -80,7 +80,7 @@ impl Kernel {
         Ok(hashed)
     }
 
-    /// Writes its description, as the last of its files.
+    /// Writes the kernel's description, as the last of its files.
     pub(super) fn describe(&self, folder: &Path) -> Result<(), Error> {
         let file = folder.join(DESCRIPTION);
         let text = serde_json::to_string_pretty(self).expect("it is plain data");
@@ -88,7 +88,7 @@ impl Kernel {
     }
 }
 
-/// The folder that holds kernels and what builds need.
+/// The folder of kernels and of files that builds need.
 #[derive(Clone, Debug)]
 pub struct Cache {
     pub(super) folder: PathBuf,
@@ -99,7 +99,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// If neither that nor `$HOME` is set.
+    /// If neither `$TCPLAB_CACHE` nor `$HOME` is set.
     pub fn open() -> Result<Self, Error> {
         let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let folder = match (named("TCPLAB_CACHE"), named("HOME")) {
@@ -110,25 +110,25 @@ impl Cache {
         Self::at(&folder)
     }
 
-    /// A cache in a certain folder.
+    /// A cache in a given folder.
     ///
     /// # Errors
     ///
-    /// If it is a relative path and the folder we are in is gone.
+    /// If the path is relative and the current folder no longer exists.
     pub fn at(folder: &Path) -> Result<Self, Error> {
         Ok(Self { folder: std::path::absolute(folder).at(folder)? })
     }
 
-    /// Where it is.
+    /// The cache's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// All kernels, in the order of their names.
+    /// All kernels, sorted by name.
     ///
     /// # Errors
     ///
-    /// If the folder is there and cannot be read, or others can write to it.
+    /// If the folder exists and cannot be read, or others can write to it.
     pub fn list(&self) -> Result<Vec<Kernel>, Error> {
         let folder = self.kernels();
         permissions::check(&folder)?;
@@ -148,7 +148,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// If there is none, or the name cannot be one.
+    /// If there is none, or the name is invalid.
     pub fn find(&self, name: &str) -> Result<Kernel, Error> {
         check_name(name)?;
         permissions::check(&self.kernels())?;
@@ -164,26 +164,26 @@ impl Cache {
         Err(Error::Unknown { name: name.into(), known })
     }
 
-    /// Removes the kernel of this name. Runs that are using it are not disturbed.
+    /// Removes the kernel of this name. Runs that use it are not affected.
     ///
     /// # Errors
     ///
     /// If there is none, or it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let folder = self.find(name)?.folder;
-        // Without its description it is no kernel any more, should the rest not succeed.
+        // Without its description the folder is no kernel, should the rest fail.
         let description = folder.join(DESCRIPTION);
         fs::remove_file(&description).at(&description)?;
         fs::remove_dir_all(&folder).at(&folder)
     }
 
-    /// Where kernels are.
+    /// The folder of kernels.
     pub(super) fn kernels(&self) -> PathBuf {
         self.folder.join("kernels")
     }
 }
 
-/// The kernel in a folder, if there is a whole one.
+/// The kernel in a folder, if it is complete.
 fn read(folder: &Path) -> Option<Kernel> {
     let text = fs::read_to_string(folder.join(DESCRIPTION)).ok()?;
     let described: Kernel = serde_json::from_str(&text).ok()?;
@@ -207,7 +207,7 @@ mod tests {
             congestion_controls: vec!["cubic".into(), "reno".into()],
             compiler: "gcc 12".into(),
             fingerprint: recipe::fingerprint(),
-            // Of nothing (FIPS 180-4).
+            // The SHA-256 of no bytes (FIPS 180-4).
             sha256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855".into(),
             folder: PathBuf::new(),
         }
@@ -259,7 +259,7 @@ mod tests {
         fs::write(&binary, "evil").unwrap();
         let said = found.binary().unwrap_err().to_string();
         assert!(said.contains("is not the program that was built"), "{said}");
-        // Of the same size and time, but another file.
+        // The same size and time, but another file.
         let time = fs::metadata(&binary).unwrap().modified().unwrap();
         fs::write(&binary, "").unwrap();
         assert!(found.binary().is_ok());

@@ -1,9 +1,9 @@
-//! Finds the congestion controls that C sources register, by the names that experiments use.
+//! Finds the names of the congestion controls that C sources register.
 
-/// The longest name that a kernel takes: `TCP_CA_NAME_MAX` counts the zero behind it.
+/// The longest name: `TCP_CA_NAME_MAX` includes the terminating zero.
 const LONGEST: usize = 15;
 
-/// The names that a source registers; or, for the first whose name cannot be told, its variable.
+/// The names that a source registers, or the variable of the first one whose name is not found.
 pub(super) fn registered(source: &str) -> Result<Vec<String>, String> {
     let code = without_comments(source);
     let mut names = Vec::new();
@@ -11,7 +11,7 @@ pub(super) fn registered(source: &str) -> Result<Vec<String>, String> {
         let argument = rest.trim_start().strip_prefix('(').map(str::trim_start);
         let Some(variable) = argument.and_then(|text| text.strip_prefix('&')).map(identifier)
         else {
-            // The declaration of the function, or a pointer from elsewhere.
+            // The declaration of the function, or a pointer from another place.
             continue;
         };
         if let Some(definition) = definition(&code, variable) {
@@ -21,7 +21,7 @@ pub(super) fn registered(source: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// What is between the braces of `struct tcp_congestion_ops VARIABLE ... = { ... }`.
+/// The text between the braces of `struct tcp_congestion_ops VARIABLE ... = { ... }`.
 fn definition<'a>(code: &'a str, variable: &str) -> Option<&'a str> {
     occurrences(code, "struct tcp_congestion_ops").find_map(|(_, rest)| {
         let rest = rest.trim_start();
@@ -44,7 +44,7 @@ fn name(definition: &str) -> Option<String> {
     fits.then(|| name.to_owned())
 }
 
-/// Where whole words occur, and what follows them.
+/// The positions of whole words, with the text that follows them.
 fn occurrences<'a>(text: &'a str, words: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
     text.match_indices(words).filter_map(move |(start, _)| {
         let rest = &text[start + words.len()..];
@@ -61,7 +61,7 @@ fn is_word(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_'
 }
 
-/// The source with its comments as blanks; what is between quotation marks stays.
+/// The source with its comments replaced by blanks, except in string literals.
 fn without_comments(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;

@@ -1,4 +1,4 @@
-//! What can go wrong between a wish for a kernel and a kernel.
+//! Errors of building and finding kernels.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Whoever asked for the kernel does not want it any more.
+    /// The build was told to stop.
     #[error("the build was stopped")]
     Stopped,
-    /// A kernel of our kind neither builds nor runs here.
+    /// Kernels of this kind neither build nor run on this machine.
     #[error("the Linux backend needs Linux on x86-64; this is {system} on {machine}")]
     Machine {
         /// The operating system.
@@ -17,10 +17,10 @@ pub enum Error {
         /// The processor.
         machine: &'static str,
     },
-    /// There is no place for kernels.
+    /// There is no folder for kernels.
     #[error("there is no folder for the cache: neither `TCPLAB_CACHE` nor `HOME` is set")]
     NoCache,
-    /// A name that cannot be a folder's.
+    /// The name cannot be that of a folder.
     #[error(
         "{0:?} cannot be the name of a kernel: it may have letters, digits, `.`, `_`, `+` and `-`, \
          begins with a letter or digit, and has at most 64 characters"
@@ -31,60 +31,60 @@ pub enum Error {
     Unknown {
         /// The name.
         name: String,
-        /// Which there are.
+        /// The existing kernels.
         known: String,
     },
-    /// What was asked for is not possible.
+    /// The request is impossible.
     #[error("{at}: {problem}")]
     Refused {
         /// The file, folder or option.
         at: String,
-        /// What is wrong with it, and what is allowed.
+        /// The problem, and what is allowed.
         problem: String,
     },
-    /// A build would not fit on the disk.
+    /// The disk has no space for a build.
     #[error(
         "{}: a build needs {} MB for a while, and {} MB are free; `TCPLAB_CACHE` names \
          another folder for kernels", .folder.display(), .needed / 1_000_000, .free / 1_000_000
     )]
     Space {
-        /// Where the build would be.
+        /// The folder of the build.
         folder: PathBuf,
-        /// How many bytes it takes.
+        /// The bytes needed.
         needed: u64,
-        /// How many there are.
+        /// The bytes available.
         free: u64,
     },
-    /// Something has to be installed first.
+    /// Programs are missing.
     #[error("{what} needed to build a kernel and not installed; {how}")]
     Missing {
-        /// What: `flex and bison are`.
+        /// The missing programs: `flex and bison are`.
         what: String,
-        /// How to get it.
+        /// How to get them.
         how: String,
     },
-    /// The compiler, or another program of the build, refused.
+    /// The compiler, or another program of the build, failed.
     #[error("{what}:\n{lines}\nthe whole log: {}", .log.display())]
     Failed {
-        /// What did not work.
+        /// The step that failed.
         what: String,
-        /// What the program said about it.
+        /// The program's messages.
         lines: String,
-        /// Where everything else is that it said.
+        /// The file with the whole output.
         log: PathBuf,
     },
 }
 
 impl Error {
-    /// Something that is not possible, and its place.
+    /// An impossible request, and its place.
     pub(super) fn refused(at: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Refused { at: at.into(), problem: problem.into() }
     }
 }
 
-/// Gives errors of the system their place.
+/// Adds a place to errors of the system.
 pub(super) trait At<T> {
-    /// The file or folder that it is about.
+    /// The file or folder of the error.
     fn at(self, path: &Path) -> Result<T, Error>;
 }
 
@@ -94,7 +94,7 @@ impl<T> At<T> for std::io::Result<T> {
     }
 }
 
-/// What the system said, in the form of our own messages.
+/// The system's message, in the form of tcplab's own.
 pub(super) fn reason(error: &std::io::Error) -> String {
     let said = error.to_string();
     let said = said.split(" (os error").next().unwrap_or_default();

@@ -10,10 +10,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// A file as it was when it was read: device, number, size, and the times of its last changes.
+/// The identity of a file when it was read: device, inode, size, and the times of its last changes.
 type Seen = (u64, u64, u64, (i64, i64), (i64, i64));
 
-/// As 64 hexadecimal digits.
+/// The hash as 64 hexadecimal digits.
 pub(super) fn text(hash: Sha256) -> String {
     let digits = |mut text: String, byte: &u8| {
         write!(text, "{byte:02x}").expect("text takes everything");
@@ -35,7 +35,7 @@ pub(super) fn of(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// The same, read once as long as nobody touches the file.
+/// The hash, cached while the file is unchanged.
 pub(super) fn of_unchanged(path: &Path) -> Result<String, Error> {
     static KNOWN: Mutex<BTreeMap<Seen, String>> = Mutex::new(BTreeMap::new());
     let seen = seen(&path.metadata().at(path)?);

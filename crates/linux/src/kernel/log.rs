@@ -1,20 +1,19 @@
-//! Reads what `make` prints: how far it is, and what the compiler complains about.
+//! Reads the output of `make`: progress and compiler errors.
 
-/// How many files a build compiles, more or less: 815 were counted in 6.12 without our own.
+/// The approximate number of compiled files: 815 were counted in 6.12 without tcplab's own.
 pub(super) const EXPECTED: u64 = 820;
 
-/// The most lines of a complaint that are shown.
+/// The most lines of errors that are shown.
 const MOST_LINES: usize = 24;
 
-/// What a line of `make` says is being done: `CC` and `net/ipv4/tcp.o`.
+/// The step in a line of `make`: `CC` and `net/ipv4/tcp.o`.
 pub(super) fn step(line: &str) -> Option<(&str, &str)> {
     let (kind, file) = line.strip_prefix("  ")?.split_once(' ')?;
     let is_kind = kind.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_');
     (is_kind && !kind.is_empty()).then(|| (kind, file.trim()))
 }
 
-/// The complaints in a log: each error with the lines of source below it. If none is to be found,
-/// the end of the log.
+/// The errors in a log, each with the source lines below it; without any, the end of the log.
 pub(super) fn complaints(log: &str) -> String {
     let mut found = Vec::new();
     let mut is_inside = false;
@@ -41,7 +40,7 @@ pub(super) fn complaints(log: &str) -> String {
     }
 }
 
-/// Whether a compiler, linker or other program says that it cannot go on. `make` itself only says
+/// Whether a line is an error of a compiler, linker or other program. `make` itself only reports
 /// that another program failed.
 fn is_error(line: &str) -> bool {
     let said = [": error: ", ": fatal error: ", "undefined reference to", "multiple definition of"];
@@ -49,7 +48,7 @@ fn is_error(line: &str) -> bool {
         && !line.starts_with("make")
 }
 
-/// Whether a line belongs to the complaint above it: source, or a note.
+/// Whether a line belongs to the error above it: source, or a note.
 fn is_context(line: &str) -> bool {
     let after_number = line.trim_start().trim_start_matches(|letter: char| letter.is_ascii_digit());
     line.starts_with(' ') && after_number.trim_start().starts_with('|') || line.contains(": note: ")

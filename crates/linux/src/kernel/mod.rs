@@ -1,22 +1,22 @@
-//! Kernels: gets the source, adds our part, builds it for `ARCH=um`, keeps the result in a cache.
+//! Kernels: gets the source, adds tcplab's part, builds it for `ARCH=um`, and caches the result.
 //!
 //! | file | job |
 //! |---|---|
-//! | `request` | what kernel is asked for |
-//! | `cache` | the kernels there are |
-//! | `build` | from a request to a kernel in the cache |
+//! | `request` | the requested kernel |
+//! | `cache` | the cached kernels |
+//! | `build` | builds a kernel and stores it in the cache |
 //! | `source` | trees and tarballs: their identity, and a copy to build in |
-//! | `recipe` | what we add to a source |
-//! | `options` | the configuration, and whether it was granted |
+//! | `recipe` | tcplab's additions to a source |
+//! | `options` | the configuration, and a check of the result |
 //! | `congestion` | the names of congestion controls in C sources |
 //! | `tools` | the programs that a build needs |
-//! | `apt` | Debian's packages, with and without root |
-//! | `symlinks` | whether everything in a folder stays in it |
-//! | `permissions` | who can write where kernels are |
+//! | `apt` | Debian packages, with and without root |
+//! | `symlinks` | checks that links in a folder stay in it |
+//! | `permissions` | checks who can write to the kernels' folders |
 //! | `hash` | the SHA-256 of files |
-//! | `process` | runs programs that must not outlive us |
-//! | `log` | what the output of `make` means |
-//! | `error` | what can go wrong |
+//! | `process` | runs programs that end with tcplab |
+//! | `log` | reads the output of `make` |
+//! | `error` | errors of a build |
 
 mod apt;
 mod build;
@@ -40,21 +40,21 @@ pub use cache::{Cache, Kernel};
 pub use error::Error;
 pub use request::{DEFAULT, DEFAULT_HZ, Request, Source};
 
-/// How far a build is.
+/// The progress of a build.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// What is being done: `compiling Linux 6.12.90`.
+    /// The current stage: `compiling Linux 6.12.90`.
     pub stage: String,
-    /// How many of its steps are done.
+    /// The number of completed steps.
     pub done: u64,
-    /// How many steps there are, as far as one can tell; 0 if one cannot.
+    /// The estimated number of steps; 0 if unknown.
     pub total: u64,
-    /// What the steps are: `files`.
+    /// The unit of the steps: `files`.
     pub unit: &'static str,
 }
 
 impl Progress {
-    /// A stage that cannot be measured.
+    /// A stage without measurable progress.
     fn stage(stage: impl Into<String>) -> Self {
         Self { stage: stage.into(), done: 0, total: 0, unit: "" }
     }

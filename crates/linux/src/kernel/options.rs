@@ -1,4 +1,4 @@
-//! The configuration: what tcplab asks of a kernel, and whether it was granted.
+//! The configuration that tcplab requests of a kernel, and a check of the result.
 
 use super::error::Error;
 use std::collections::BTreeSet;
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 /// The options that tcplab sets. Part of a kernel's key.
 pub(super) const FRAGMENT: &str = include_str!("../../kernel/config");
 
-/// Behind options that a source need not know.
+/// Marks options that a source may lack.
 const OPTIONAL: &str = "# if known";
 
-/// One option of the fragment.
+/// An option of the fragment.
 #[derive(Debug, PartialEq)]
 struct Wish<'a> {
     name: &'a str,
@@ -17,7 +17,7 @@ struct Wish<'a> {
     is_optional: bool,
 }
 
-/// Reads the lines of a fragment that are options.
+/// Reads the options of a fragment.
 fn wishes(fragment: &str) -> impl Iterator<Item = Wish<'_>> {
     fragment.lines().filter_map(|line| {
         let (line, is_optional) = match line.strip_suffix(OPTIONAL) {
@@ -31,14 +31,14 @@ fn wishes(fragment: &str) -> impl Iterator<Item = Wish<'_>> {
     })
 }
 
-/// The lines to put below a configuration, for a source that knows these options.
+/// The lines to append to a configuration, for a source that has these options.
 pub(super) fn lines(known: &BTreeSet<String>, hz: u32) -> String {
     let asked = wishes(FRAGMENT).map(|Wish { name, is_on, .. }| {
         if is_on { format!("CONFIG_{name}=y\n") } else { format!("# CONFIG_{name} is not set\n") }
     });
     let controls = known.iter().filter(|name| name.starts_with("TCP_CONG_"));
     let controls = controls.map(|name| format!("CONFIG_{name}=y\n"));
-    // Sources differ in whether it is a constant, which we edit, or a choice.
+    // In some sources the frequency is a constant, which tcplab edits, in others an option.
     asked.chain(controls).chain([format!("CONFIG_HZ_{hz}=y\n")]).collect()
 }
 
@@ -50,7 +50,7 @@ pub(super) fn defined(kconfig: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a finished configuration is what was asked for.
+/// Checks that a finished configuration has the requested options.
 pub(super) fn check(
     configuration: &str,
     known: &BTreeSet<String>,
@@ -89,7 +89,7 @@ fn list(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The file with the definition of `HZ` that has its default replaced.
+/// The file that defines `HZ`, with its default replaced.
 pub(super) fn with_hz(kconfig: &str, hz: u32) -> String {
     let mut is_inside = false;
     let lines = kconfig.split_inclusive('\n').map(|line| {
@@ -108,7 +108,7 @@ pub(super) fn with_hz(kconfig: &str, hz: u32) -> String {
 mod tests {
     use super::*;
 
-    /// A source that knows everything, and a configuration that grants it.
+    /// A source with all options, and a configuration that sets them.
     fn granted() -> (BTreeSet<String>, String) {
         let known = wishes(FRAGMENT).map(|wish| wish.name.to_owned()).collect();
         let configuration = format!("{}CONFIG_HZ=1000\n", lines(&known, 1000));

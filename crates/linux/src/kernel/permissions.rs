@@ -1,4 +1,5 @@
-//! Who can write where kernels are: nobody but their owner and root, or others choose what runs.
+//! Checks that only the owner and root can write to the kernels' folders: other users could replace
+//! the program that runs.
 
 use super::error::{At, Error};
 use std::fs::{self, DirBuilder, Metadata};
@@ -8,19 +9,19 @@ use std::path::Path;
 /// The mode's bits that let the group and others write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// In a folder with this bit, like `/tmp`, only owners rename and remove.
+/// In a folder with this bit, like `/tmp`, only owners can rename and remove entries.
 const STICKY: u32 = 0o1000;
 
-/// Makes a folder, and those above it, that only their owner reaches.
+/// Creates a folder and its parents, accessible only to their owner.
 pub(super) fn make(folder: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder).at(folder)
 }
 
-/// Refuses a folder or a file that another user can change, exchange or remove: by its own mode and
-/// owner, or by those of a folder above it. What is not there is nobody's.
+/// Rejects a file or folder that another user can change, replace or remove: by its own mode and
+/// owner, or by those of a parent. A missing path is accepted.
 pub(super) fn check(path: &Path) -> Result<(), Error> {
     check_all(path, path)?;
-    // Behind links, other folders lead there.
+    // A path with links has other parents.
     match path.canonicalize() {
         Ok(real) if real != path => check_all(&real, path),
         _ => Ok(()),
@@ -47,7 +48,7 @@ fn check_all(path: &Path, named: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Who else can write here. `is_above`: what counts is that entries cannot be exchanged.
+/// How other users can write here. `is_above`: for a parent, entries must not be replaceable.
 fn problem(found: &Metadata, is_above: bool) -> Option<String> {
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != 0 && found.uid() != own {
@@ -75,7 +76,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
 
-    /// A folder with another one in it, each with a mode.
+    /// A folder with another one in it, with these modes.
     fn folders(outer: u32, inner: u32) -> (tempfile::TempDir, PathBuf) {
         let top = tempfile::tempdir().unwrap();
         let folder = top.path().join("cache");
@@ -102,7 +103,7 @@ mod tests {
             "TOP/cache: everyone can write to it (mode 0777), and so could choose what runs as a \
              kernel; `chmod go-w TOP/cache`; or let `TCPLAB_CACHE` name a folder of your own"
         );
-        // Sticky, but its own files could be written beside.
+        // The folder is sticky, but other users could create files in it.
         assert!(refusal(0o700, 0o1777).is_some());
         assert!(refusal(0o700, 0o775).unwrap().contains("its group can write to it (mode 0775)"));
         let said = refusal(0o777, 0o700).unwrap();

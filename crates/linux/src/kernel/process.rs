@@ -1,4 +1,4 @@
-//! Runs the programs of a build, such that none of them outlives whoever wants the kernel.
+//! Runs the programs of a build, which end with the process that wants the kernel.
 
 use super::Progress;
 use super::error::{At, Error};
@@ -10,14 +10,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Is told how far a build is, and asked whether to go on.
+/// Called with the progress of a build; decides whether to continue.
 pub(super) type Watch<'a> = dyn FnMut(Progress) -> ControlFlow<()> + 'a;
 
-/// How long a wish to stop may go unheard.
+/// The longest delay before a request to stop is noticed.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// Runs a program in a process group that ends when the pipe to its standard input does: when we
-/// say so, and also when we die of whatever signal.
+/// Runs a program in a process group that ends when the pipe to its standard input closes: on
+/// request, and also when tcplab dies by any signal.
 const GUARD: &str = r#"
 exec 3<&0
 "$@" </dev/null 3<&- &
@@ -30,8 +30,8 @@ kill -KILL $guard
 exit $status
 "#;
 
-/// Runs a program to its end, keeps what it prints in `log`, and tells `each` of every line and,
-/// when there is none, of every tenth of a second.
+/// Runs a program to its end, logs its output, and calls `each` for every line and, without output,
+/// every tenth of a second.
 pub(super) fn run(
     command: &Command,
     log: &mut File,
@@ -49,9 +49,10 @@ pub(super) fn run(
             Err(RecvTimeoutError::Disconnected) => return child.wait().at(program),
         };
         if verdict.is_break() {
-            // The guard may share its pipe with a fork of ours: a line wakes it for sure.
+            // The guard's pipe may be shared with a fork of this process, so a line is sent to wake
+            // it.
             child.stdin.take().map(|mut stdin| stdin.write_all(b"\n"));
-            // Whoever can still write has been killed when nothing comes any more.
+            // Once no more output comes, all writers have been killed.
             while lines.recv().is_ok() {}
             child.wait().at(program)?;
             return Err(Error::Stopped);
@@ -85,7 +86,7 @@ fn start(command: &Command) -> io::Result<(Child, Receiver<Vec<u8>>)> {
     Ok((child, lines))
 }
 
-/// A program that gets only what it is given of our environment.
+/// A program with only the given environment.
 pub(super) fn clean(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env_clear();
@@ -134,7 +135,7 @@ mod tests {
         });
         assert!(matches!(stopped, Err(Error::Stopped)));
         for number in numbers {
-            // Gone, or dead and not yet collected; on a busy machine a signal takes its time.
+            // Gone, or a zombie; on a busy machine a signal takes time.
             let state = || fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
             let has_ended = || state().is_empty() || state().contains(") Z ");
             for _ in 0..100 {
@@ -152,7 +153,7 @@ mod tests {
         let (mut child, lines) = start(&shell("echo $$; sleep 1000")).unwrap();
         lines.recv().unwrap();
         drop(child.stdin.take());
-        // Nobody is left who could write.
+        // No writers are left.
         assert!(
             lines
                 .recv_timeout(Duration::from_secs(10))

@@ -1,4 +1,4 @@
-//! What tcplab adds to a kernel's source, and how it is told whether that has changed.
+//! tcplab's additions to a kernel's source, and a fingerprint that detects changes of them.
 
 use super::error::{At, Error};
 use super::options;
@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Files added to the tree. In `net/tcplab` is our part of the kernel: the links, the observer, the
-/// random numbers.
+/// Files added to the tree. `net/tcplab` has tcplab's part of the kernel: the links, the observer,
+/// the random numbers.
 const FILES: [(&str, &str); 6] = [
     ("net/tcplab/Makefile", include_str!("../../kernel/net/Makefile")),
     ("net/tcplab/lane.c", include_str!("../../kernel/net/lane.c")),
@@ -19,12 +19,12 @@ const FILES: [(&str, &str); 6] = [
     ("arch/x86/um/os-Linux/tcplab_xstate.h", include_str!("../../kernel/um/xstate.h")),
 ];
 
-/// A text replaced in a file of the kernel.
+/// A text replacement in a file of the kernel.
 struct Edit {
     file: &'static str,
     before: &'static str,
     after: &'static str,
-    /// What would go wrong without it; nothing where a source that lacks the text needs no edit.
+    /// The consequence of leaving the edit out; `None` if a source without the text needs no edit.
     without: Option<&'static str>,
 }
 
@@ -53,8 +53,8 @@ const EDITS: [Edit; 37] = [
         after: "#include <linux/random.h>\n#include <asm/archrandom.h>\n",
         without: CHANCE,
     },
-    // Up to some version, hosts whose processor has many registers (AMX) refuse to set only some.
-    // Later ones keep all of them, by other means.
+    // Older versions refuse to set a subset of the registers, as hosts with many registers (AMX)
+    // require. Later versions handle that differently.
     Edit {
         file: "arch/x86/um/os-Linux/registers.c",
         before: "#include <registers.h>\n",
@@ -67,7 +67,7 @@ const EDITS: [Edit; 37] = [
         after: "tcplab_set_xstate(pid, &iov)",
         without: None,
     },
-    // The clock has steps of a nanosecond, not of 256, and so do its alarms.
+    // The clock and its alarms have a resolution of one nanosecond, not 256.
     Edit {
         file: "arch/um/include/linux/time-internal.h",
         before: "#define TIMER_MULTIPLIER 256",
@@ -80,31 +80,31 @@ const EDITS: [Edit; 37] = [
         after: "#define TIMER_MIN_DELTA  1",
         without: COARSE,
     },
-    // An alarm goes off when it is due and not a nanosecond later, which would add up: one for each
-    // lane that a packet passes, over all round trips of a flow that its ACKs clock.
+    // Alarms expire when due and not a nanosecond later. That delay would add up, over every lane
+    // that a packet passes and all round trips of an ack-clocked flow.
     Edit {
         file: "arch/um/kernel/time.c",
         before: "\tdelta += 1;\n",
         after: "\tdelta = max(delta, 1UL);\n",
         without: COARSE,
     },
-    // What a process's look at the clock moves it on by: nothing, unless there are programs that wait by
-    // looking.
+    // How far a process's read of the clock advances it: not at all, unless there are programs that
+    // poll the clock.
     Edit {
         file: "arch/um/kernel/time.c",
         before: "time_travel_update_time_rel(TIMER_MULTIPLIER)",
         after: "if (tcplab_clock_step)\n\t\t\t\ttime_travel_update_time_rel(tcplab_clock_step)",
         without: Some("programs that wait by looking at the clock would wait for ever"),
     },
-    // The tracepoint of arriving segments, also for connections whose application has finished.
+    // The tracepoint of arriving segments, also for connections whose application has closed.
     Edit {
         file: "net/ipv4/tcp_input.c",
         before: "\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
         after: "\ttrace_tcp_probe(sk, skb);\n\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
         without: Some("what arrives after the application has closed would not be seen"),
     },
-    // What congestion controls draw is what `sim` draws for the same flow, where this source has them as
-    // 6.12 has.
+    // Random numbers of congestion controls, the same as those that `sim` draws for the flow, where
+    // this source has the calls of 6.12.
     Edit {
         file: "net/ipv4/tcp_bbr.c",
         before: "#include <linux/random.h>\n",
@@ -147,8 +147,8 @@ const EDITS: [Edit; 37] = [
         after: "tcp_rsk(req)->ts_off = tcplab_ts_off(ntohs(tcp_hdr(skb)->source));",
         without: None,
     },
-    // What queue disciplines draw and hash is what those of `sim` draw and hash on the same lane, and
-    // PIE and adaptive RED count their time from the experiment's beginning.
+    // Random numbers and hashes of queue disciplines, the same as those of `sim` on the same lane.
+    // PIE and adaptive RED count time from the beginning of the experiment.
     Edit {
         file: "include/net/pkt_sched.h",
         before: "#include <net/sch_generic.h>\n",
@@ -239,7 +239,7 @@ const EDITS: [Edit; 37] = [
         after: "dsthost_hash = tcplab_target_hash(skb)",
         without: None,
     },
-    // An ACK that the filter takes out is one that was dropped, and told of.
+    // An ACK removed by the filter counts as dropped and is reported.
     Edit {
         file: "net/sched/sch_cake.c",
         before: "consume_skb(ack)",
@@ -258,8 +258,8 @@ const EDITS: [Edit; 37] = [
         after: "(u16)tcplab_queue_word()) >> 16",
         without: None,
     },
-    // RTT samples, which the kernel keeps with SACK alone. Before those of timestamps: their clock has
-    // steps of a millisecond.
+    // RTT samples, which the kernel only keeps with SACK. Taken before those of timestamps, whose
+    // clock has a resolution of a millisecond.
     Edit {
         file: "net/ipv4/tcp_input.c",
         before: "#include <trace/events/tcp.h>\n",
@@ -274,17 +274,17 @@ const EDITS: [Edit; 37] = [
     },
 ];
 
-/// The file that defines `HZ`, and much else of `ARCH=um`.
+/// The file that defines `HZ` and other options of `ARCH=um`.
 pub(super) const KCONFIG: &str = "arch/um/Kconfig";
 
-/// Stands for everything that tcplab itself puts into a kernel.
+/// The hash of everything that tcplab adds to a kernel.
 pub(super) fn fingerprint() -> String {
     let files = FILES.iter().flat_map(|(name, text)| [*name, *text]);
     let edits = EDITS.iter().flat_map(|edit| [edit.file, edit.before, edit.after]);
     fingerprint_of(files.chain(edits).chain([options::FRAGMENT]).map(str::as_bytes))
 }
 
-/// 16 hexadecimal digits that stand for these parts, in this order.
+/// 16 hexadecimal digits of a hash over these parts, in this order.
 pub(super) fn fingerprint_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -303,8 +303,9 @@ pub(super) fn digits(hash: Sha256) -> String {
     text
 }
 
-/// Changes a source: our part, our random numbers, the timer's frequency, the user's congestion
-/// controls. What has been changed so already is left as it is. `named` is what users call it.
+/// Changes a source: adds tcplab's part and random numbers, the timer frequency and the user's
+/// congestion controls. Changes already made are left as they are. `named` is the name known to the
+/// user.
 pub(super) fn apply(tree: &Path, named: &str, hz: u32, controls: &[Control]) -> Result<(), Error> {
     for edit in &EDITS {
         edit.apply(tree).map_err(|problem| Error::refused(named, problem))?;
@@ -326,7 +327,7 @@ pub(super) fn apply(tree: &Path, named: &str, hz: u32, controls: &[Control]) -> 
 }
 
 impl Edit {
-    /// Makes the edit, or says why it cannot be made.
+    /// Makes the edit, or returns why it cannot be made.
     fn apply(&self, tree: &Path) -> Result<(), String> {
         let Self { file, before, after, without } = self;
         let path = tree.join(file);
@@ -349,7 +350,7 @@ impl Edit {
     }
 }
 
-/// Adds text to the end of a file, once.
+/// Appends text to a file, once.
 fn append(file: &Path, text: &str) -> Result<(), Error> {
     let before = read(file)?;
     if before.ends_with(text) { Ok(()) } else { write(file, before + text) }
@@ -357,7 +358,7 @@ fn append(file: &Path, text: &str) -> Result<(), Error> {
 
 pub(super) fn read(file: &Path) -> Result<String, Error> {
     let bytes = fs::read(file).at(file)?;
-    // Old sources have names of people in other encodings, in comments.
+    // Old sources have comments with names in other encodings.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -381,7 +382,7 @@ mod tests {
         }
     }
 
-    /// A tree that has all the texts that are replaced.
+    /// A tree with all texts to be replaced.
     fn tree() -> tempfile::TempDir {
         let tree = tempfile::tempdir().unwrap();
         for file in EDITS.iter().map(|edit| edit.file).chain([KCONFIG, "net/Makefile"]) {
@@ -393,7 +394,7 @@ mod tests {
         tree
     }
 
-    /// The content of all files that are edited.
+    /// The content of all edited files.
     fn content(tree: &Path) -> Vec<String> {
         let files = EDITS.iter().map(|edit| edit.file).chain(["net/Makefile"]);
         files.map(|file| read(&tree.join(file)).unwrap()).collect()

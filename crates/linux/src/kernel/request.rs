@@ -1,4 +1,4 @@
-//! What kernel is asked for: which source, with what changes, under which name.
+//! The requested kernel: its source, changes and name.
 
 use super::congestion;
 use super::error::{At, Error};
@@ -6,35 +6,35 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// The version of the kernel that is built if nothing else is asked for, and its name.
+/// The default kernel version, which is also its name.
 pub const DEFAULT: &str = "6.12";
 
-/// The frequency of the kernel's timer if nothing else is asked for: fine enough for TCP's timers,
-/// and what most servers' kernels have had at most.
+/// The default timer frequency: fine enough for TCP's timers, and the maximum in common server
+/// kernels.
 pub const DEFAULT_HZ: u32 = 1000;
 
-/// The kernel's own arithmetic of time holds between these.
+/// The range for which the kernel's own time arithmetic works.
 const HZ: std::ops::RangeInclusive<u32> = 100..=1000;
 
 /// A kernel to be built.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Where its source comes from.
+    /// The origin of the source.
     pub source: Source,
-    /// How often its timer ticks in a second, from 100 to 1000.
+    /// The timer frequency, from 100 to 1000.
     pub hz: u32,
     /// C files with congestion controls to compile in.
     pub congestion_controls: Vec<PathBuf>,
-    /// Its name in the cache; by default its version, and what differs from the default.
+    /// The name in the cache; by default the version and the differences from the default.
     pub name: Option<String>,
-    /// How many files are compiled at once; by default as many as there are processors.
+    /// The number of files compiled in parallel; by default the number of processors.
     pub jobs: Option<NonZeroUsize>,
 }
 
-/// Where the source of a kernel comes from.
+/// The origin of a kernel's source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// Debian's package of the source, by its version: `6.12`.
+    /// A Debian source package, by version: `6.12`.
     Debian(String),
     /// A source tree, or a tarball of one.
     Path(PathBuf),
@@ -52,7 +52,7 @@ impl Default for Request {
     }
 }
 
-/// A congestion control of the user's.
+/// A congestion control of the user.
 #[derive(Debug)]
 pub(super) struct Control {
     /// The name of the file.
@@ -61,7 +61,7 @@ pub(super) struct Control {
     pub(super) path: PathBuf,
     /// The source.
     pub(super) text: Vec<u8>,
-    /// The names it registers.
+    /// The names that the source registers.
     pub(super) names: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl Control {
 }
 
 impl Request {
-    /// Refuses what cannot be built whatever the source, and reads the user's files.
+    /// Rejects requests that cannot be built with any source, and reads the user's files.
     pub(super) fn controls(&self) -> Result<Vec<Control>, Error> {
         if let Some(name) = &self.name {
             check_name(name)?;
@@ -138,8 +138,8 @@ impl Request {
         Ok(controls)
     }
 
-    /// What a kernel of this release is called if the request does not say: its version and what
-    /// differs from the default. Debian's kernels of a version replace each other, others do not.
+    /// The default name of a kernel with this release: its version and the differences from the
+    /// default. Debian kernels of one version replace each other, others do not.
     pub(super) fn name_for(&self, release: &str, control_names: &[String]) -> String {
         if let Some(name) = &self.name {
             return name.clone();
@@ -155,7 +155,7 @@ impl Request {
     }
 }
 
-/// Refuses what cannot be the name of a kernel, which is also a folder's.
+/// Rejects invalid names of kernels, which are also names of folders.
 pub(super) fn check_name(name: &str) -> Result<(), Error> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._+-".contains(letter);
     let begins_well = name.starts_with(|letter: char| letter.is_ascii_alphanumeric());

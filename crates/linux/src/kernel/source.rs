@@ -1,4 +1,4 @@
-//! Sources: where they come from, what tells one from another, and a copy that a build may change.
+//! Kernel sources: their origin, their identity, and a copy that a build may change.
 
 use super::Progress;
 use super::apt::{self, proceed};
@@ -17,10 +17,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian installs its packages of the source.
+/// Where Debian's source packages are installed.
 const DEBIAN: &str = "/usr/src";
 
-/// How tarballs are called.
+/// The endings of tarballs' names.
 const TARBALLS: [&str; 6] = [".tar", ".tar.xz", ".tar.gz", ".tgz", ".tar.bz2", ".tar.zst"];
 
 const MEGABYTE: u64 = 1_000_000;
@@ -29,9 +29,9 @@ const MEGABYTE: u64 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Source {
     form: Form,
-    /// What a kernel says of where it came from.
+    /// The origin as recorded in a kernel.
     pub(super) text: String,
-    /// Stands for its content.
+    /// The hash of the content.
     pub(super) key: String,
 }
 
@@ -80,7 +80,7 @@ impl Source {
         Ok(Self { form, text, key })
     }
 
-    /// Puts a copy into a folder; gives the top of the tree.
+    /// Copies the source into a folder; returns the top of the tree.
     pub(super) fn copy(
         &self,
         into: &Path,
@@ -132,8 +132,9 @@ fn package(version: &str) -> String {
     format!("linux-source-{version}")
 }
 
-/// Debian's tarball of this version: installed, downloaded before, or fetched now. Of a download, with
-/// the SHA-256 that it must have: the archive it came in had the one that Debian has signed.
+/// Debian's tarball of this version: installed, downloaded before, or downloaded now. A download
+/// comes with its expected SHA-256, since the archive that contained it had the one signed by
+/// Debian.
 fn debian(
     version: &str,
     folder: &Path,
@@ -151,7 +152,7 @@ fn debian(
     }
     permissions::check(folder)?;
     let record = folder.join(format!("{file}.sha256"));
-    // What was downloaded without a record is downloaded again.
+    // A download without a record is downloaded again.
     if downloaded.is_file()
         && let Ok(signed) = fs::read_to_string(&record)
     {
@@ -189,7 +190,7 @@ fn debian(
     Ok((downloaded, Some(signed)))
 }
 
-/// The top of a tree that was unpacked: tarballs have it in a folder.
+/// The top of an unpacked tree: tarballs have a top folder.
 fn top(unpacked: &Path) -> Result<PathBuf, Error> {
     let entries = fs::read_dir(unpacked).at(unpacked)?;
     let entries: Vec<_> = entries.collect::<Result<_, _>>().at(unpacked)?;
@@ -199,7 +200,7 @@ fn top(unpacked: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Refuses trees that cannot become what we need, under the name that the user knows them by.
+/// Rejects unsuitable trees, under the name known to the user.
 fn check(tree: &Path, named: &Path) -> Result<(), Error> {
     let refused = |problem| Error::refused(named.display().to_string(), problem);
     let kconfig = tree.join(KCONFIG);
@@ -216,7 +217,7 @@ fn check(tree: &Path, named: &Path) -> Result<(), Error> {
 }
 
 impl Form {
-    /// A hash over everything that will be copied; of a tarball, its own.
+    /// The hash of everything that will be copied; for a tarball, that of the file.
     fn hash(&self, stage: &str, watch: &mut Watch<'_>) -> Result<Sha256, Error> {
         let mut hash = Sha256::new();
         match self {
@@ -253,26 +254,26 @@ impl Form {
     }
 }
 
-/// Something in a tree that is copied.
+/// An entry of a tree that is copied.
 enum Entry {
     File(PathBuf),
-    /// A link to somewhere in the same tree. Others are copied as what they lead to, lest a build
+    /// A link within the same tree. Other links are copied as their targets, because a build might
     /// write there.
     Link(PathBuf),
 }
 
-/// What is at this place of a tree, if it is something to copy.
+/// The entry at this place of a tree, if it is to be copied.
 fn entry(folder: &Path, file: &Path) -> Result<Option<Entry>, Error> {
     let path = folder.join(file);
     let Ok(kind) = fs::symlink_metadata(&path) else {
-        // Git still knows files that were removed since the last commit.
+        // Git still lists files that were removed since the last commit.
         return Ok(None);
     };
     if kind.is_symlink() {
         let target = fs::read_link(&path).at(&path)?;
         let top = folder.canonicalize().at(folder)?;
         let Ok(meant) = path.canonicalize() else {
-            // A build could write where it leads.
+            // A build could write to the target.
             let stays = symlinks::leads_inside(folder, file, &target);
             return Ok(stays.then_some(Entry::Link(target)));
         };
@@ -310,7 +311,7 @@ impl Entry {
     }
 }
 
-/// The files of a tree that are source.
+/// The source files of a tree.
 fn files(tree: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     if tree.join(".git").exists()
         && let Some(files) = known_to_git(tree)
@@ -322,7 +323,7 @@ fn files(tree: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(files)
 }
 
-/// What git tracks, and what it would if it were told to: everything but the products of builds.
+/// Tracked files, and untracked ones that are not ignored: everything except build products.
 fn known_to_git(tree: &Path) -> Option<BTreeSet<PathBuf>> {
     let mut git = Command::new("git");
     git.arg("-C").arg(tree).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -347,7 +348,7 @@ fn collect(tree: &Path, folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<
     Ok(())
 }
 
-/// Whether builds make files of this name, at this place.
+/// Whether builds create files of this name in this place.
 fn is_product(path: &Path, is_folder: bool) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let place = path.parent().unwrap_or(Path::new(""));
@@ -368,7 +369,7 @@ mod tests {
     use super::*;
     use std::ops::ControlFlow;
 
-    /// A tree with what matters here.
+    /// A tree with the relevant files.
     fn tree(test: &str) -> PathBuf {
         let folder =
             std::env::temp_dir().join(format!("tcplab-tree-{test}-{}", std::process::id()));
@@ -433,7 +434,7 @@ mod tests {
 
     type Prepare<'a> = &'a dyn Fn(&Path);
 
-    /// A tarball of a tree, to which `change` has been added by GNU tar's own options.
+    /// A tarball of a tree, with additions made by GNU tar's own options.
     fn tarball(test: &str, prepare: impl Fn(&Path), more: &[&str]) -> PathBuf {
         let tree = tree(test);
         prepare(&tree);
@@ -446,7 +447,7 @@ mod tests {
         file
     }
 
-    /// Unpacks a tarball; gives the error, or "fine".
+    /// Unpacks a tarball; returns the error, or "fine".
     fn unpacked(file: &Path) -> String {
         let into = file.with_extension("into");
         let go_on = &mut |_| ControlFlow::Continue(());
@@ -496,7 +497,7 @@ mod tests {
                 assert!(said.contains(expected), "{test}: {said}");
             }
         }
-        // Members that are called so are taken for what is in the folder, or refused.
+        // Members with such names are treated as relative to the folder, or rejected.
         let evil = outside.join("evil");
         fs::write(&evil, "evil").unwrap();
         let name = evil.to_str().unwrap().to_owned();
@@ -508,7 +509,7 @@ mod tests {
             unpacked(&file);
             fs::remove_file(&file).unwrap();
         }
-        // A link that leads out, and then a file in the folder that it is called.
+        // A link that leads outside, and then a file in the folder of that name.
         let file = tarball("walls-swap", folder, &[]);
         let again = tree("walls-swap");
         fs::create_dir(again.join("d")).unwrap();
@@ -521,7 +522,7 @@ mod tests {
         let said = unpacked(&file);
         fs::remove_file(&file).unwrap();
         assert_ne!(said, "fine");
-        // A second name of a file outside would be written through.
+        // Writing to a hard link would change the file outside.
         let file = tarball(
             "walls-hard",
             |tree| fs::hard_link(&evil, tree.join(".config")).unwrap(),

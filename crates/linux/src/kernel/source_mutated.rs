@@ -1,4 +1,4 @@
-//! Mutated tarballs: each becomes a tree or is refused, and nothing is written outside its folder.
+//! Mutated tarballs: each one unpacks or is rejected, and nothing is written outside its folder.
 //!
 //! Seeded; a few in every `cargo test`, more with `TCPLAB_FUZZ`.
 
@@ -10,10 +10,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
 
-/// Bytes of a block: headers are one, contents are padded to them.
+/// The size of a block: headers are one block, and contents are padded.
 const BLOCK: usize = 512;
 
-/// A small generator (splitmix64): the test needs no better one.
+/// A small generator (splitmix64), which is good enough for this test.
 struct Random(u64);
 
 impl Random {
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// A tarball of a small tree, with a link in it.
+/// A tarball of a small tree with a link.
 fn tarball(folder: &Path) -> Vec<u8> {
     let tree = folder.join("linux");
     fs::create_dir_all(tree.join("arch/um")).unwrap();
@@ -41,10 +41,10 @@ fn tarball(folder: &Path) -> Vec<u8> {
     fs::read(file).unwrap()
 }
 
-/// Changes fields of headers, mostly with a checksum that fits, or bytes anywhere.
+/// Changes header fields, usually with a valid checksum, or bytes anywhere.
 fn mutate(tar: &mut Vec<u8>, outside: &str, random: &mut Random) {
     let names = ["../out", "/", "linux/net/ipv4/link.c/x", "linux/../../out", "", ".", "linux"];
-    // Where a header's name, mode, size, type, link and prefix are.
+    // The offsets of a header's name, mode, size, type, link and prefix.
     let fields = [(0, 100), (100, 8), (124, 12), (156, 1), (157, 100), (345, 155)];
     let block = random.below(tar.len() / BLOCK) * BLOCK;
     match random.below(8) {
@@ -86,7 +86,7 @@ fn mutated_tarballs_stay_in_their_folder() {
     let outside = folder.path().join("out");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("canary"), "sings").unwrap();
-    // A name in a header has no more than a hundred bytes.
+    // A name in a header has at most a hundred bytes.
     let target = outside.to_str().unwrap().to_owned();
     assert!(target.len() < 100, "{target}");
     let tools =

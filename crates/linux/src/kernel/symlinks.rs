@@ -1,4 +1,4 @@
-//! Whether everything in a folder stays in it: a build reads and writes through links.
+//! Checks that all links in a folder stay in it: a build reads and writes through links.
 
 use super::error::{At, Error};
 use std::collections::{BTreeMap, VecDeque};
@@ -7,14 +7,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows on one way.
+/// The number of links that the kernel follows on one path.
 const MOST_LINKS: u32 = 40;
 
-/// Refuses what was unpacked if a part of it is outside, or is neither a file nor a folder nor a link.
-/// `named` is what users know it by.
+/// Rejects an unpacked tree if any part of it leads outside, or is not a file, folder or link.
+/// `named` is the name known to the user.
 pub(super) fn check(folder: &Path, named: &Path) -> Result<(), Error> {
     let refused = |problem| Err(Error::refused(named.display().to_string(), problem));
-    // By device and number of a file, how many names it has in here, and how many at all.
+    // For each device and inode, the number of names found here, and the total number of links.
     let mut files: BTreeMap<(u64, u64), (u64, u64, PathBuf)> = BTreeMap::new();
     let mut todo = vec![PathBuf::new()];
     while let Some(at) = todo.pop() {
@@ -23,7 +23,7 @@ pub(super) fn check(folder: &Path, named: &Path) -> Result<(), Error> {
             let path = at.join(item.at(&place)?.file_name());
             let full = folder.join(&path);
             let found = fs::symlink_metadata(&full).at(&full)?;
-            // The names of users begin below the folder that tarballs have on top.
+            // Users name paths below the top folder of a tarball.
             let shown = shown(&path);
             if found.is_dir() {
                 todo.push(path);
@@ -58,7 +58,7 @@ fn shown(path: &Path) -> String {
     if below.as_os_str().is_empty() { path } else { &below }.display().to_string()
 }
 
-/// Whether the link at this place of a folder, to this target, leads to a place in it, there or not.
+/// Whether the link at this place of a folder leads to a place inside, existing or not.
 pub(super) fn leads_inside(folder: &Path, link: &Path, target: &Path) -> bool {
     let mut reached: Vec<OsString> = parts(link.parent().unwrap_or(Path::new("")));
     let mut todo: VecDeque<OsString> = parts(target).into();

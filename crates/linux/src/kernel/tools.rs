@@ -1,4 +1,4 @@
-//! The programs that a build needs: found, fetched, or named as missing.
+//! The programs that a build needs: found, downloaded, or reported as missing.
 
 use super::apt;
 use super::error::Error;
@@ -9,19 +9,19 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Programs, and Debian's packages of them. Only the machine's owner can install the first ones;
-/// the others do their work from any folder.
+/// Programs and their Debian packages. The first list must be installed by the machine's owner; the
+/// others work from any folder.
 const COMPILER: [(&str, &str); 2] = [("gcc", "gcc"), ("make", "make")];
 const MOVABLE: [(&str, &str); 4] =
     [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("xz", "xz-utils")];
 
-/// The package of the C library's headers, which a compiler does without until it is used.
+/// The package of the C library's headers, whose absence shows only when the compiler is used.
 const HEADERS: &str = "libc6-dev";
 
-/// Where programs are if nothing says so.
+/// The default path of programs.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Where the program of this name is.
+/// The path of the program of this name.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
     find_in(&path(), program)
 }
@@ -34,14 +34,14 @@ fn find_in(path: &OsStr, program: &str) -> Option<PathBuf> {
     env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// The environment of a build: nothing of ours that could change its result.
+/// The environment of a build: none of the user's variables could change the result.
 #[derive(Debug)]
 pub(super) struct Tools {
     variables: Vec<(&'static str, OsString)>,
 }
 
 impl Tools {
-    /// Finds all programs, and fetches those it may.
+    /// Finds all programs, and downloads those that need no installation.
     pub(super) fn get(folder: &Path, scratch: &Path, watch: &mut Watch<'_>) -> Result<Self, Error> {
         permissions::check(folder)?;
         let mut tools = Self::with(folder);
@@ -67,7 +67,7 @@ impl Tools {
         }
     }
 
-    /// The machine's programs, and those that were unpacked into a folder of ours.
+    /// The machine's programs, and those unpacked into tcplab's folder.
     fn with(folder: &Path) -> Self {
         let bin = folder.join("usr/bin");
         let folders =
@@ -77,7 +77,7 @@ impl Tools {
         for kept in ["HOME", "TMPDIR"] {
             variables.extend(env::var_os(kept).map(|value| (kept, value)));
         }
-        // These programs know each other by the places where Debian installs them.
+        // These programs find each other by the paths where Debian installs them.
         if bin.join("m4").exists() {
             variables.push(("M4", bin.join("m4").into()));
         }
@@ -113,7 +113,7 @@ impl Tools {
     }
 }
 
-/// Says what to install, and how.
+/// A message about packages to install, and how.
 pub(super) fn missing(packages: &[&str]) -> Error {
     let what = match packages {
         [one] => format!("{one} is"),

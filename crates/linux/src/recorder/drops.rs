@@ -4,7 +4,7 @@ use super::{Recorder, in_time, seconds};
 use crate::records::Drop;
 use tcplab_tables::{DropRow, Part};
 
-/// How the kernel part of this backend calls packets that the wire has taken.
+/// The names of wire losses in tcplab's part of the kernel.
 pub(super) const LOST: [&str; 2] = ["LOST_ON_THE_WIRE", "CORRUPTED"];
 
 impl Recorder<'_> {
@@ -30,7 +30,7 @@ impl Recorder<'_> {
         drops.push(row);
     }
 
-    /// Puts the rows in order: the kernel hears of a loss on the wire when it next looks at the lane.
+    /// Sorts the rows: the kernel reports a loss on the wire when it next looks at the lane.
     pub(super) fn order_drops(&mut self) {
         let times = |part: &Part<'_, DropRow>| in_time(part.numbers("time_s"));
         self.tables.drops = self.tables.drops.in_order(|_| {}, times);

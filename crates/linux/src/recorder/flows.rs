@@ -25,16 +25,17 @@ impl Recorder<'_> {
         let complete = told.as_ref().and_then(|told| told.completed(duration));
         let has_begun = told.is_some() || opened.is_some();
         let start = told.as_ref().map_or(opened.unwrap_or(flow.start), |told| told.start);
-        // A program closes its connections when it is done with them.
+        // A program closes its connections when it has finished with them.
         let closed = closed.filter(|&time| self.is_of_programs(key.0) && time <= duration);
         let datagrams = told.as_ref().and_then(|told| told.datagrams.clone());
-        // All datagrams were sent: when the last arrived, or if none did, when the last was sent.
+        // All datagrams were sent: the time of the last arrival, or without any, of the last
+        // transmission.
         let all_sent = |it: &Datagrams| it.finished.map(|last| it.arrived.unwrap_or(last));
         let spent = datagrams.as_ref().and_then(all_sent);
         let arrived = receiver.as_ref().map_or(0, |receiver| receiver.received_bytes);
         let bytes = told.as_ref().and_then(|told| told.received).unwrap_or(arrived);
         let port = told.as_ref().map_or(flow.client.port, |told| told.port);
-        // With Fast Open data arrives before the answer to the SYN does.
+        // With Fast Open, data arrives before the answer to the SYN does.
         let has_connected = datagrams.is_some()
             || bytes > 0
             || [&sender, &receiver].into_iter().flatten().any(|end| end.is_open);
@@ -62,7 +63,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Adds the rows of a flow of which there is one part, and that is the flow.
+    /// Adds the rows of a flow that consists of a single part.
     fn add_flow(&mut self, number: usize) {
         let plan = self.plan;
         let planned = &plan.flows[number];
@@ -93,7 +94,8 @@ impl Recorder<'_> {
         self.tables.add_flow(&self.plan.id, facts);
     }
 
-    /// Adds the rows of the transfers of all flows, in the order in which they end, and of the flows.
+    /// Adds the rows of the transfers of all flows, in the order in which they end, and of the
+    /// flows.
     pub(super) fn add_flows(&mut self) {
         let plan = self.plan;
         let mut parts = Vec::new();
@@ -152,7 +154,7 @@ impl Recorder<'_> {
         matches!(self.job.flows[flow].traffic, Traffic::Requests { .. }) || self.has_numbers(flow)
     }
 
-    /// Whether samples and drops tell the connections or sessions of a flow apart.
+    /// Whether samples and drops distinguish the connections or sessions of a flow.
     pub(super) fn has_numbers(&self, flow: usize) -> bool {
         matches!(
             self.job.flows[flow].traffic,
@@ -171,19 +173,19 @@ impl Recorder<'_> {
         let is_of_programs = self.is_of_programs(number);
         let is_shared = matches!(job.traffic, Traffic::Sessions(_) | Traffic::Requests { .. });
         let all = match &*planned.traffic {
-            // The guest is told of those alone that begin before the experiment ends.
+            // The guest only gets transfers that begin before the experiment ends.
             TrafficPlan::Arrivals(arrivals) => arrivals.transfers,
             _ => job.traffic.parts().map(|parts| parts as u64),
         };
         let all = all.unwrap_or(transfers.begun);
         let has_end = planned.traffic.has_end();
-        // Programs end when they like.
+        // Programs end by themselves.
         let has_end = has_end || (is_of_programs && all > 0);
         let is_complete = has_end && transfers.completed == all;
         let is_turned = sums.turned_bytes > transfers.bytes / 2;
         let (from, to) =
             if is_turned { (planned.to, planned.from) } else { (planned.from, planned.to) };
-        // Programs need some time before they talk.
+        // Programs need some time before they communicate.
         let start = if is_of_programs { sums.start.unwrap_or(job.start) } else { job.start };
         let last = transfers.last_end.filter(|_| is_complete);
         let algorithm = sums.algorithm.as_deref().filter(|_| is_of_programs);
@@ -207,8 +209,8 @@ impl Recorder<'_> {
             counters: transfers.counters,
             rtt: transfers.rtt,
             transfers: Some(transfers),
-            // What is on its way where a session begins is counted with the one before at one end, and
-            // with the new one at the other.
+            // Data in flight when a session begins counts for the previous session at one end, and
+            // for the new one at the other.
             totals: sums.totals.filter(|_| !is_shared),
             ..FlowFacts::new(flow, (time(start), end))
         };
@@ -219,16 +221,16 @@ impl Recorder<'_> {
 /// A connection or session at its end.
 struct Part {
     start: u64,
-    /// When it ended, or the experiment.
+    /// The end of the part, or of the experiment.
     until: u64,
     end: End,
-    /// From 1, of those that the guest makes.
+    /// From 1, among the connections that the guest makes.
     connection: u64,
     bytes: u64,
     has_connected: bool,
     sender: Option<Summary>,
     datagrams: Option<Datagrams>,
-    /// The client of programs sends: they are said to go from the server.
+    /// Whether the client of programs sends the data, contrary to the flow's direction.
     is_turned: bool,
 }
 
@@ -272,7 +274,7 @@ impl Part {
     }
 }
 
-/// Counters of a sender.
+/// The counters of a sender.
 pub(super) fn counters(sender: &Summary) -> Counters {
     Counters {
         sent_segments: sender.sent_segments,
@@ -282,7 +284,7 @@ pub(super) fn counters(sender: &Summary) -> Counters {
     }
 }
 
-/// Its RTTs, if it took any.
+/// The RTTs of a sender, if it has any.
 pub(super) fn rtt(sender: &Summary) -> Option<RoundTrips> {
     (sender.rtt_count > 0).then(|| RoundTrips {
         count: sender.rtt_count,
@@ -292,7 +294,7 @@ pub(super) fn rtt(sender: &Summary) -> Option<RoundTrips> {
     })
 }
 
-/// What the transfers of a flow have together.
+/// The sums over a flow's transfers.
 #[derive(Default)]
 struct Sums {
     transfers: Transfers,
@@ -300,7 +302,7 @@ struct Sums {
     has_connected: bool,
     /// Bytes that went from the client of programs to their server.
     turned_bytes: u64,
-    /// The congestion control of a sender of programs.
+    /// The congestion control of a sending program.
     algorithm: Option<String>,
     totals: Option<FlowTotals>,
 }
@@ -325,7 +327,7 @@ impl Sums {
     }
 }
 
-/// The classes of a flow's transfers, by number; nothing where they have that of the flow.
+/// The classes of a flow's transfers, by number; empty if they have that of the flow.
 fn classes(planned: &FlowPlan) -> Vec<&str> {
     match &*planned.traffic {
         model::TrafficPlan::Web(web) => web::sessions(web).map(|session| session.class).collect(),
@@ -333,12 +335,12 @@ fn classes(planned: &FlowPlan) -> Vec<&str> {
     }
 }
 
-/// Nanoseconds after the start as a time. A forged record may hold any number.
+/// A time from nanoseconds after the start. A forged record may hold any number.
 fn time(nanos: u64) -> Time {
     Time::from_picos(nanos.saturating_mul(1000))
 }
 
-/// So many microseconds, or the most there can be.
+/// A duration from microseconds, saturating.
 fn micros(value: u64) -> Duration {
     Duration::from_picos(value.saturating_mul(1_000_000))
 }

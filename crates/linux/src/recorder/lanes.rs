@@ -1,14 +1,14 @@
-//! The table of links, and what each direction of a link counted in all.
+//! The table of links, and the total counters of each lane.
 
 use super::{Recorder, seconds};
 use crate::records::LaneState;
 use tcplab_tables::{LaneTotals, LinkRow};
 
-/// A lane as it was last seen, and as it was last sampled.
+/// The last known state of a lane, and the last sampled one.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lane {
     seen: LaneState,
-    /// When it was sampled, and what had been counted then.
+    /// The time of the last sample, and the counters then.
     sampled: u64,
     busy_ps: u64,
     queue_packet_ps: u128,
@@ -23,15 +23,16 @@ impl Recorder<'_> {
         let lane = &mut self.lanes[number];
         lane.seen = *state;
         let is_due = self.job.record.links.is_some_and(|interval| time.is_multiple_of(interval));
-        // The end has a record of its own, beside that of the interval.
+        // The end has its own record, beside that of the interval.
         if !is_due || time <= lane.sampled || time > self.job.duration {
             return;
         }
-        // The kernel may look some nanoseconds after the time it means, at a packet that has just come.
+        // The kernel may sample some nanoseconds after the nominal time, when a packet has just
+        // come.
         let busy_ps = state.busy_ps.max(lane.busy_ps);
         let interval = time - lane.sampled;
         let utilisation = (busy_ps - lane.busy_ps) as f64 / interval as f64 / 1e3;
-        // An integral over the queue since the last sample, as a mean.
+        // The mean of an integral over the queue since the last sample.
         let mean = |until: u128, since: u128| {
             until.saturating_sub(since) as f64 / (u128::from(interval) * 1000) as f64
         };
@@ -67,10 +68,10 @@ impl Recorder<'_> {
 }
 
 impl Lane {
-    /// Where the packets are that had entered it at the end of the experiment.
+    /// The whereabouts of the packets that had entered the lane by the end of the experiment.
     pub(super) fn totals(&self) -> LaneTotals {
         let state = &self.seen;
-        // What a kernel that counts wrong says breaks the laws; that is found later.
+        // A wrong count of the kernel breaks the laws, which are checked later.
         let late = self.late_dropped + self.late_lost;
         LaneTotals {
             entered: state.entered_packets.saturating_sub(late),

@@ -1,7 +1,8 @@
-//! Activity of flows between marks, for results of a part of the run and the table of intervals.
+//! Activity of flows between marks, for results of part of a run and for the table of intervals.
 //!
-//! The kernel tells of connections at each mark. The guest tells of datagrams when something happens after
-//! it, and of programs it is known at the end which of their ends sends: until then a mark waits.
+//! The kernel reports connections at each mark. The guest reports datagrams at the next event after
+//! a mark. For programs it is known only at the end which of their ends sends: until then a mark is
+//! pending.
 
 use super::flows::{counters, rtt};
 use super::{Recorder, Told};
@@ -13,23 +14,23 @@ use tcplab_tables::{Activity, Counters, FlowFacts, Meters, Window};
 use tcplab_units::{Duration, Time};
 use tcplab_workload::accounts;
 
-/// Activity of flows since the last mark, and at marks that wait.
+/// Activity of flows since the last mark, and at pending marks.
 pub(super) struct Marks {
     window: Window,
     meters: Meters,
-    /// The last mark that the kernel told of.
+    /// The last mark reported by the kernel.
     last: Time,
-    /// By flow, since then.
+    /// For each flow, the activity since then.
     done: Vec<Activity>,
     waiting: VecDeque<(Time, Vec<Activity>)>,
-    /// By socket, what it had counted when it was told of.
+    /// For each socket, its counters at the last report.
     counted: BTreeMap<u32, (u64, Counters)>,
-    /// By flow of datagrams, what it did up to each mark that waits.
+    /// For each datagram flow, the activity up to each pending mark.
     datagrams: BTreeMap<usize, VecDeque<Activity>>,
     has_programs: bool,
 }
 
-/// Activity of a connection of programs up to a mark: if its client sends, and if its server does.
+/// Activity of a program's connection up to a mark: if its client sends, and if its server does.
 type Ways = [Activity; 2];
 
 /// The same, with the number of the mark.
@@ -54,12 +55,12 @@ impl Marks {
         })
     }
 
-    /// Rows of flows that wait.
+    /// The number of pending rows of flows.
     pub fn waiting(&self) -> usize {
         self.waiting.len() * self.done.len()
     }
 
-    /// The guest tells what a flow of datagrams did up to the next mark.
+    /// The guest reports the activity of a datagram flow up to the next mark.
     pub fn datagrams(&mut self, flow: usize, done: Activity) -> Result<(), Unreadable> {
         let known = self.datagrams.get_mut(&flow).ok_or_else(|| {
             Unreadable::forged(format!("marks of flow {flow}, which has no datagrams"))
@@ -68,12 +69,12 @@ impl Marks {
         Ok(())
     }
 
-    /// The number of a time among the marks that wait; there is one after them, at the end.
+    /// The index of a time among the pending marks; the end has an index after them.
     fn number_of(&self, at: Time) -> usize {
         self.waiting.partition_point(|(mark, _)| *mark <= at)
     }
 
-    /// Activity of a flow up to the mark of this number.
+    /// The activity of a flow up to the mark with this index.
     fn done_by(&mut self, number: usize, flow: usize) -> &mut Activity {
         match self.waiting.get_mut(number) {
             Some((_, done)) => &mut done[flow],
@@ -81,14 +82,14 @@ impl Marks {
         }
     }
 
-    /// Leaves of the facts of a flow what the window has of them.
+    /// Restricts the facts of a flow to the measuring window.
     pub fn narrow(&self, flow: usize, facts: &mut FlowFacts<'_>) {
         self.meters.narrow(flow, facts);
     }
 }
 
 impl Recorder<'_> {
-    /// A connection tells what it has counted: what is new belongs to its flow.
+    /// Adds the new part of a connection's counters to its flow.
     pub(super) fn note_done(
         &mut self,
         (id, is_client): (u32, bool),
@@ -100,7 +101,7 @@ impl Recorder<'_> {
         let Some(marks) = &mut self.marks else { return };
         let counted = (summary.received_bytes, counters(summary));
         let (received, before) = marks.counted.remove(&id).unwrap_or_default();
-        // A session counts from zero again.
+        // The counters of a session start at zero again.
         if summary.occasion == Occasion::Marked {
             marks.counted.insert(id, counted);
         }
@@ -131,7 +132,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// All connections have been told of at a mark.
+    /// All connections have been reported at a mark.
     ///
     /// # Errors
     /// There is no mark at this time.
@@ -150,7 +151,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Whether all is known of the next mark that waits.
+    /// Whether everything is known about the next pending mark.
     fn is_next_known(&self) -> bool {
         let Some(marks) = self.marks.as_ref().filter(|marks| !marks.has_programs) else {
             return false;
@@ -166,7 +167,7 @@ impl Recorder<'_> {
         time(self.job.flows[flow].start) >= at
     }
 
-    /// Writes the rows of the next mark that waits; without one, those of the end.
+    /// Writes the rows of the next pending mark, or else those of the end.
     fn write_mark(&mut self) {
         let (plan, job) = (self.plan, self.job);
         let Some(marks) = &mut self.marks else { return };
@@ -184,7 +185,7 @@ impl Recorder<'_> {
         marks.meters.read(at, done, (&mut self.tables, &plan.id), identity);
     }
 
-    /// Decides which end of a connection of programs sends.
+    /// Decides which end of a program's connection sends.
     pub(super) fn decide(
         &mut self,
         flow: usize,
@@ -203,7 +204,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// The experiment is over: writes what waits.
+    /// Writes all pending rows at the end of the experiment.
     pub(super) fn finish_marks(&mut self) {
         while self.marks.as_ref().is_some_and(|marks| !marks.done.is_empty()) {
             self.write_mark();
@@ -211,20 +212,20 @@ impl Recorder<'_> {
     }
 }
 
-/// Activity of a flow of datagrams, from the guest's counters.
+/// The activity of a datagram flow, from the guest's counters.
 pub(super) fn of_datagrams(sent: u64, arrived: u64, bytes: u64) -> Activity {
     let counters = Counters { sent_segments: sent, ..Counters::default() };
     Activity { bytes, counters, arrived, ..Activity::default() }
 }
 
 impl Told {
-    /// When all had arrived, if that was before the end of the experiment.
+    /// When all had arrived, if before the end of the experiment.
     pub fn completed(&self, duration: u64) -> Option<u64> {
         self.complete.filter(|&at| at <= duration)
     }
 }
 
-/// Nanoseconds after the start. A forged record may hold any number.
+/// A time from nanoseconds after the start. A forged record may hold any number.
 fn time(nanos: u64) -> Time {
     Time::ZERO + Duration::from_picos(nanos.saturating_mul(1000))
 }

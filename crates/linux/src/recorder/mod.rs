@@ -1,4 +1,4 @@
-//! Writes the tables from what the kernel says.
+//! Writes the tables from the kernel's records.
 
 mod drops;
 mod flows;
@@ -22,40 +22,40 @@ use tcplab_model::memory::{CAPTURED, DROP, Held, ROW};
 use tcplab_tables::{Label, Tables};
 use tcplab_workload::accounts;
 
-/// What was recorded so far.
+/// The records of a run so far.
 pub(crate) struct Recorder<'a> {
     plan: &'a Plan,
     job: &'a Job,
     tables: Tables,
-    /// The lanes whose packets are captured, in order: each is an interface of the capture.
+    /// The captured lanes, in order: each is an interface of the capture.
     captured: Vec<usize>,
     capture: Writer,
-    /// When the experiment began.
+    /// The beginning of the experiment.
     begin: Option<u64>,
-    /// By client, the flow whose connection or session it is, and which of them.
+    /// The flow of each client, and the number of its connection or session.
     clients: BTreeMap<(Ipv4Addr, u16), (usize, usize)>,
-    /// By the server's address, flows of programs.
+    /// Flows of programs by the server's address.
     programs: BTreeMap<Ipv4Addr, usize>,
-    /// By the kernel's number.
+    /// Sockets by the kernel's number.
     sockets: BTreeMap<u32, Socket>,
-    /// By flow and number.
+    /// Connections by flow and number.
     connections: BTreeMap<(usize, usize), Connection>,
-    /// How many connections each flow of programs has opened.
+    /// The number of connections opened by each flow of programs.
     opened: BTreeMap<usize, usize>,
-    /// By flow of requests, the bytes of the answers before the present one.
+    /// For each flow of requests, the bytes of the responses before the current one.
     acked: BTreeMap<usize, u64>,
     lanes: Vec<Lane>,
-    /// If results are of a part of the run, or of intervals.
+    /// Present if results are of part of a run, or of intervals.
     marks: Option<Marks>,
-    /// By both sides, how packets are labelled of which it is not known of which flow they are.
+    /// Labels of packets of unknown flows, by both sides.
     strangers: BTreeMap<(Side, Side), Label>,
-    /// By connection and whether it is the client, how samples of ends of programs are labelled.
+    /// Labels of samples of programs, by connection and whether the end is the client.
     undecided: BTreeMap<((usize, usize), bool), Label>,
     exits: BTreeMap<(usize, String), Option<i32>>,
     held: Held,
 }
 
-/// A connection with all that is known of it.
+/// All that is known of a connection.
 #[derive(Default)]
 struct Connection {
     client: Option<Summary>,
@@ -63,11 +63,11 @@ struct Connection {
     told: Option<Told>,
     opened: Option<u64>,
     closed: Option<u64>,
-    /// Activity up to each mark, while it is not known which end sends the data.
+    /// Activity up to each mark, while the sending end is unknown.
     undecided: Undecided,
 }
 
-/// What the guest reports of a connection.
+/// The guest's report of a connection.
 struct Told {
     port: u16,
     start: u64,
@@ -77,10 +77,10 @@ struct Told {
     error: Option<String>,
 }
 
-/// The bytes of all that is known of a session or request.
+/// The memory of a session or request, in bytes.
 const PART: u64 = 1000;
 
-/// The lane of packets that are on none (`TCPLAB_NO_LANE`).
+/// The lane number of packets on none (`TCPLAB_NO_LANE`).
 const NO_LANE: u32 = u32::MAX;
 
 impl<'a> Recorder<'a> {
@@ -92,7 +92,7 @@ impl<'a> Recorder<'a> {
                 programs.insert(flow.server.address, number);
                 continue;
             };
-            // Of sessions that share connections, those that begin them.
+            // For sessions that share connections, only those that begin a connection.
             for k in 0..parts.min(flow.traffic.connections()) {
                 clients.insert((flow.client.address, flow.client.port + k as u16), (number, k));
             }
@@ -120,7 +120,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What the run holds in memory.
+    /// The memory that the run holds.
     pub fn held(&self) -> Held {
         // Each connection has two sockets, and may serve many sessions or requests.
         let connections = self.sockets.len().div_ceil(2) as u64;
@@ -138,14 +138,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Takes in a record.
+    /// Processes a record.
     ///
     /// # Errors
-    /// The record speaks of a flow, a connection or a lane that is not of the job: the guest is not as it was
-    /// started.
+    /// The record refers to a flow, connection or lane that is not in the job: the guest was
+    /// manipulated.
     pub fn take(&mut self, record: Record) -> Result<(), Unreadable> {
         let Record { time, id, content } = record;
-        // Sockets appear before the beginning too: programs may talk as soon as they are there.
+        // Sockets appear before the beginning too: programs may communicate as soon as they run.
         let after = self.begin.map(|begin| time.saturating_sub(begin));
         match content {
             Content::Tick(Tick::Begin) => self.begin = Some(time),
@@ -190,7 +190,7 @@ impl<'a> Recorder<'a> {
         Err(Unreadable::forged(format!("lane {id}, where there are {}", self.lanes.len())))
     }
 
-    /// A flow's number and that of one of its connections or sessions.
+    /// Checks the numbers of a flow and of one of its connections or sessions.
     fn known_part(&self, flow: usize, number: usize) -> Result<(), Unreadable> {
         let Some(known) = self.job.flows.get(flow) else {
             let flows = self.job.flows.len();
@@ -201,7 +201,7 @@ impl<'a> Recorder<'a> {
             Some(parts) => Err(Unreadable::forged(format!(
                 "connection {number} of flow {flow}, which has {parts}"
             ))),
-            // The kernel tells of connections of programs, not the guest.
+            // Connections of programs are reported by the kernel, not by the guest.
             None => Err(Unreadable::forged(format!("a connection of flow {flow}, of programs"))),
         }
     }
@@ -251,8 +251,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// A connection goes on with the next request. The kernel counts from zero again, and only what is
-    /// acknowledged of its own data; samples go on.
+    /// A connection continues with the next request. The kernel's counters start at zero again, and
+    /// acknowledged bytes only count the connection's own data; samples continue.
     fn go_on(&mut self, flow: usize, number: usize) {
         let Some(before) = number.checked_sub(1).filter(|_| !self.has_numbers(flow)) else {
             return;
@@ -268,7 +268,7 @@ impl<'a> Recorder<'a> {
         let client = client_of(&socket);
         let server = if socket.is_client { socket.peer_address } else { socket.address };
         let key = self.clients.get(&client).copied().or_else(|| {
-            // A connection of programs: the first of its two ends gives it a number.
+            // A connection of programs: the first of its two ends assigns a number.
             let flow = *self.programs.get(&server).or_else(|| self.programs.get(&client.0))?;
             let number = self.opened.entry(flow).or_default();
             *number += 1;
@@ -285,7 +285,7 @@ impl<'a> Recorder<'a> {
         self.sockets.insert(id, socket);
     }
 
-    /// A socket, and whose it is at present.
+    /// A socket, and its current connection or session.
     fn known(&self, id: u32) -> Option<(Socket, (usize, usize))> {
         let socket = *self.sockets.get(&id)?;
         Some((socket, *self.clients.get(&client_of(&socket))?))
@@ -329,18 +329,18 @@ impl<'a> Recorder<'a> {
         self.connections.get(&key).is_none_or(|it| sent(&it.client) >= sent(&it.server))
     }
 
-    /// What tables call a connection.
+    /// The name of a connection in tables.
     fn name(&self, (flow, number): (usize, usize)) -> String {
         let name = &self.plan.flows[flow].name;
         if self.has_numbers(flow) { format!("{name}#{}", number + 1) } else { name.clone() }
     }
 
-    /// How the programs of flows ended, by flow and side.
+    /// The exit status of programs, by flow and side.
     pub fn take_exits(&mut self) -> BTreeMap<(usize, String), Option<i32>> {
         std::mem::take(&mut self.exits)
     }
 
-    /// Adds what is known at the end: the flows, the run itself and the captured packets.
+    /// Adds the final data: the flows, the run itself and the captured packets.
     pub fn finish(mut self) -> Produced {
         self.order_undecided();
         self.order_drops();
@@ -367,12 +367,12 @@ fn client_of(socket: &Socket) -> (Ipv4Addr, u16) {
     }
 }
 
-/// Keys that put rows in the order of time.
+/// Sort keys for the order of time.
 fn in_time(times: &[f64]) -> Vec<Option<u64>> {
     times.iter().map(|time| Some(time.to_bits())).collect()
 }
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }

@@ -1,4 +1,4 @@
-//! The table of packets, and those that are captured.
+//! The table of packets, and the capture.
 
 use super::{Recorder, in_time, seconds};
 use crate::headers::{self, Headers, Side};
@@ -43,7 +43,7 @@ impl Recorder<'_> {
         let table = &mut self.tables.packets;
         let flow = match flow {
             Some(name) => table.label(name),
-            // No name has a line break.
+            // Names have no line breaks, so this label is unique.
             None => {
                 *self.strangers.entry(sides).or_insert_with(|| table.label(&format!("\n{sides:?}")))
             }
@@ -67,8 +67,8 @@ impl Recorder<'_> {
         table.push(row);
     }
 
-    /// Puts the rows in order, and finds the flows that were not known: the first packets of a program's
-    /// connection leave before the kernel tells of it.
+    /// Sorts the rows, and finds flows that were unknown: the first packets of a program's
+    /// connection leave before the kernel reports it.
     pub(super) fn order_packets(&mut self) {
         let mut flows = BTreeMap::new();
         for (sides, stranger) in std::mem::take(&mut self.strangers) {

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use tcplab_model::CongestionControl;
 use tcplab_tables::{Kind, Label, Part, SampleRow};
 
-/// What TCP calls a threshold that has not been set (`TCP_INFINITE_SSTHRESH`).
+/// The value of an unset threshold (`TCP_INFINITE_SSTHRESH`).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 impl Recorder<'_> {
-    /// An end of a connection of programs: which of the two sends the data is known when all is over.
+    /// A sample of a program's connection, whose sending end is known only at the end.
     pub(super) fn add_undecided(
         &mut self,
         key: (usize, usize),
@@ -19,14 +19,14 @@ impl Recorder<'_> {
     ) {
         let samples = &mut self.tables.samples;
         let end = (key, is_client);
-        // No name has a line break.
+        // Names have no line breaks, so this label is unique.
         let label =
             *self.undecided.entry(end).or_insert_with(|| samples.label(&format!("\n{end:?}")));
         self.add_sample(key, label, time, sample);
     }
 
-    /// Puts the samples of ends that sent after those of others, connection by connection, and removes
-    /// those of their peers.
+    /// Sorts the samples of sending ends after those of others, connection by connection, and
+    /// removes those of their peers.
     pub(super) fn order_undecided(&mut self) {
         if self.undecided.is_empty() {
             return;
@@ -78,11 +78,11 @@ impl Recorder<'_> {
         match sample.internals {
             Internals::None => {}
             Internals::Vegas { rtt_us, min_rtt_us } => {
-                // Here the least of the connection is called the RTT (`tcp_vegas_get_info`).
+                // Here the minimum of the connection is called the RTT (`tcp_vegas_get_info`).
                 let is_swapped = matches!(cc, "vegas" | "yeah");
                 let (rtt_us, min_rtt_us) =
                     if is_swapped { (min_rtt_us, rtt_us) } else { (rtt_us, min_rtt_us) };
-                // No sample in this round trip: 0x7fffffff.
+                // 0x7fffffff: no sample in this round trip.
                 if rtt_us < NO_THRESHOLD {
                     internal("rtt_ms", f64::from(rtt_us) / 1e3);
                 }
@@ -104,7 +104,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Bytes a second; none for zero.
+/// A rate in bytes a second; `None` for zero.
 fn megabits(rate: u64) -> Option<f64> {
     (rate > 0).then_some(rate as f64 * 8.0 / 1e6)
 }

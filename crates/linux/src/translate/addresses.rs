@@ -1,7 +1,8 @@
 //! Addresses and routes.
 //!
-//! Linux keeps some options of a connection with the route to the peer. So a host has an address for
-//! each set of options that others use towards it, and for each way by which they reach it.
+//! Linux keeps some options of a connection with the route to the peer. A host therefore has an
+//! address for each set of options that others use towards it, and for each path by which they
+//! reach it.
 
 use super::stacks::RouteOptions;
 use std::collections::BTreeMap;
@@ -14,17 +15,17 @@ pub(super) struct Addresses<'a> {
     known: Vec<Address>,
 }
 
-/// A node, and which of its namespaces.
+/// A node and one of its namespaces.
 pub(super) type Place = (usize, usize);
 
 struct Address {
     at: Place,
     options: RouteOptions,
-    /// Only one flow uses it, so that the connections of its programs can be told.
+    /// Whether only one flow uses the address, so that its programs' connections can be identified.
     is_private: bool,
-    /// The lane that leads there.
+    /// The lanes that lead there.
     ways: BTreeMap<Place, usize>,
-    /// Where flows to it begin, and the largest packet on their way.
+    /// The origins of flows to the address, with the largest packet on their path.
     origins: BTreeMap<Place, u64>,
 }
 
@@ -33,7 +34,8 @@ impl<'a> Addresses<'a> {
         Self { plan, known: Vec::new() }
     }
 
-    /// The address by which a namespace is reached from another one over these lanes with these options.
+    /// The address by which a namespace is reached from another one over these lanes with these
+    /// options.
     pub fn way(
         &mut self,
         (from, at): (Place, Place),

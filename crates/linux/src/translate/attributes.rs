@@ -1,6 +1,6 @@
 //! Netlink attributes: a length and a type of 16 bits each, the content, padding to 4 bytes.
 
-/// A list of attributes under construction, or the content of the one around them.
+/// A list of attributes under construction, or the content of a nested one.
 #[derive(Default)]
 pub(crate) struct Attributes(Vec<u8>);
 
@@ -18,7 +18,7 @@ impl Attributes {
         self.bytes(kind, &(value.min(u64::from(u32::MAX)) as u32).to_le_bytes())
     }
 
-    /// Options that are a structure of numbers and no list of attributes.
+    /// Options in the form of a structure instead of a list of attributes.
     pub fn of_struct(values: &[u64]) -> Self {
         let short = |value: &u64| (*value).min(u64::from(u32::MAX)) as u32;
         Self(values.iter().flat_map(|value| short(value).to_le_bytes()).collect())

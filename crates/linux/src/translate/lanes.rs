@@ -1,4 +1,4 @@
-//! Links: a pair of devices, each with a lane of `kernel/net/lane.c` as the way out of it.
+//! Links: a pair of devices, each with a lane of `kernel/net/lane.c` as its outgoing direction.
 
 use super::attributes::Attributes;
 use super::{losses, queues};
@@ -13,7 +13,7 @@ use tcplab_units::Duration;
 use tcplab_workload::links as changes;
 use tcplab_workload::spread::{Cell, cells};
 
-/// The kinds of attributes that `lane.c` knows.
+/// The attribute types of `lane.c`.
 const LANE: u16 = 1;
 const STEPS: u16 = 2;
 const LISTED: u16 = 3;
@@ -24,25 +24,25 @@ const ACCESS: u16 = 7;
 const TRAINS: u16 = 8;
 const OFFSETS: u16 = 9;
 
-/// What `lane.c` tells of the packets of a lane: when their transmission begins, or at all points.
+/// What `lane.c` reports about packets of a lane: the start of transmission, or all points.
 const WATCHED_LEAVING: u64 = 1;
 const WATCHED_THROUGHOUT: u64 = 2;
 
-/// Names in `lane.c` for a queue of the sending host.
+/// Flags in `lane.c` for a queue of the sending host.
 const OWN_QUEUE: u64 = 1;
 const OWN_DROP_TAIL: u64 = 2;
 
-/// How much of a list goes into one attribute: whole entries of 8, 16 or 24 bytes.
+/// The largest part of a list in one attribute: whole entries of 8, 16 or 24 bytes.
 const MOST_BYTES: usize = 48_000;
 
-/// All links, each with the numbers of its two lanes: the first leaves the first end.
+/// All links, each with the numbers of its two lanes: the first one leaves the first end.
 pub(super) fn links(plan: &Plan, mistakes: &mut Vec<Mistake>) -> Vec<(job::Link, [usize; 2])> {
     let mut devices = vec![0; plan.nodes.len()];
     let mut links = Vec::new();
     let mut seen = "";
     for (number, pair) in plan.lanes.chunks(2).enumerate() {
         let [there, back] = pair else { continue };
-        // Links made by one description share its mistakes.
+        // Links from one description share its mistakes.
         let mut found = Vec::new();
         let mtu = there.mtu.max(back.mtu) as u32;
         let mut end = |lane: &LanePlan, number: usize| {
@@ -66,10 +66,10 @@ pub(super) fn links(plan: &Plan, mistakes: &mut Vec<Mistake>) -> Vec<(job::Link,
     links
 }
 
-/// The least size of packets that the kernel believes a router wants (`min_pmtu`).
+/// The minimum path MTU that the kernel accepts from a router (`min_pmtu`).
 const LEAST_TOLD: u64 = 552;
 
-/// A path whose MTU is to be discovered: routers are the kernel's own, and say what they have to say.
+/// Rejects unsuitable paths for MTU discovery: routers are the kernel's own, and send its messages.
 pub(super) fn unsupported_sizes(plan: &Plan, flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
     let stacks = flow.tcp().into_iter().flat_map(TcpPlan::stacks);
     let ways = stacks.zip([&flow.forward, &flow.back]);
@@ -104,7 +104,8 @@ fn is_end(plan: &Plan, node: usize) -> bool {
     plan.flows.iter().any(|flow| [flow.from, flow.to].contains(&node))
 }
 
-/// Processors that programs wait for, and those of hosts whose lanes also carry what is not for them.
+/// Rejects processors that programs would wait for, and those of hosts whose lanes carry other
+/// traffic too.
 pub(super) fn unsupported_processors(plan: &Plan, mistakes: &mut Vec<Mistake>) {
     for host in plan.hosts.iter().filter(|host| host.cpu.is_some()) {
         let mut add = |kind| {
@@ -147,12 +148,12 @@ fn disciplines(
     std::iter::once(root).chain(children).collect()
 }
 
-/// The lists that a lane follows, by the kind of their attribute, and the period of its trace.
+/// The lists of a lane, by attribute type, and the period of its trace.
 fn lists(plan: &Plan, lane: &LanePlan) -> (Vec<(u16, Vec<u8>)>, u64) {
     let (seed, duration) = (plan.seed, plan.duration);
     let trace = changes::opportunities(lane, seed, duration);
     let period = trace.as_ref().map_or(0, |trace| trace.1);
-    // A trace has taken the outages out already.
+    // Traces already account for outages.
     let rates = match trace {
         Some(_) => Vec::new(),
         None => changes::rates(lane, seed, duration),
@@ -160,7 +161,7 @@ fn lists(plan: &Plan, lane: &LanePlan) -> (Vec<(u16, Vec<u8>)>, u64) {
     let rates = rates.into_iter().flat_map(|(at, rate)| [at.as_picos(), rate.bits_per_second()]);
     let delays = changes::delays(lane, seed, duration);
     let delays = delays.into_iter().flat_map(|(at, delay)| [at.as_picos(), delay.as_picos()]);
-    // Two numbers of 32 bits each.
+    // Two 32-bit numbers each.
     let trace = trace.into_iter().flat_map(|(list, _)| list);
     let trace = trace.map(|(ms, count)| ms | count << 32);
     let jitter = match &lane.jitter {
@@ -268,7 +269,7 @@ fn config(
     content
 }
 
-/// What 64 random bits must be below, and whether it always happens.
+/// The bound that 64 random bits must be below, and whether the event always happens.
 fn chance(probability: Probability) -> [u64; 2] {
     let two_to_64 = 18_446_744_073_709_551_616.0;
     let below = (probability.0.clamp(0.0, 1.0) * two_to_64) as u128;

@@ -1,12 +1,12 @@
-//! Losses on the way, as `kernel/net/lane.c` has them.
+//! Losses on the wire, in the form of `kernel/net/lane.c`.
 
 use tcplab_model::schema::{Carried, Holding, Reading};
 use tcplab_model::{Loss, Probability};
 
-/// What the structure `lane_config` says of losses.
+/// The fields of `lane_config` about losses.
 pub(super) struct LossWords {
     pub kind: u64,
-    /// To bad, to good, loss in the good state, loss in the bad state.
+    /// Probabilities: to bad, to good, loss in the good state, loss in the bad state.
     pub chances: [Probability; 4],
     pub good: u64,
     pub bad: u64,
@@ -54,7 +54,7 @@ pub(super) fn words(loss: Option<&Loss>) -> LossWords {
     }
 }
 
-/// The numbers of the packets that are lost, in order, each once.
+/// The numbers of the lost packets, in order, each once.
 pub(super) fn listed(loss: Option<&Loss>) -> Vec<u64> {
     let Some(Loss::Listed(loss)) = loss else { return Vec::new() };
     let mut listed = loss.packets.clone();

@@ -1,14 +1,14 @@
-//! From a plan to a job: what the experiment says, in the kernel's own terms.
+//! Translates a plan into a job: the experiment in the kernel's own terms.
 //!
 //! | file | job |
 //! |---|---|
 //! | `lanes` | the links, each direction with its rate, losses and queue |
 //! | `queues` | the kernel's queue disciplines |
-//! | `losses` | losses on the way |
+//! | `losses` | losses on the wire |
 //! | `attributes` | netlink attributes |
-//! | `addresses` | which address stands for which host, and the ways to it |
+//! | `addresses` | addresses of hosts, and the routes to them |
 //! | `stacks` | transport options as settings of hosts, routes and sockets |
-//! | `traffic` | what flows send |
+//! | `traffic` | traffic of flows |
 
 mod addresses;
 mod attributes;
@@ -30,14 +30,14 @@ use tcplab_tables::Window;
 use tcplab_units::Duration;
 use tcplab_workload::ports::{self, CLIENT_PORTS, EPHEMERAL_PORTS, SERVER_PORTS};
 
-/// Both ends of a flow have a thread, whose stack takes mappings of the host: there are 65530 of them
-/// for one process (`vm.max_map_count`), and more flows have been seen to need more.
+/// Both ends of a flow have a thread, whose stack takes mappings of the host. A process may have
+/// 65530 of them (`vm.max_map_count`), and more flows have been observed to need more.
 const MOST_FLOWS: u64 = 12_000;
 
-/// The job that a plan asks for.
+/// The job of a plan.
 ///
 /// # Errors
-/// Everything that Linux, or this kernel, cannot do.
+/// All features that Linux, or this kernel, lacks.
 pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake>> {
     let mut mistakes = support::unsupported(plan, crate::NAME);
     let mut hosts = Hosts::new(plan, kernel);
@@ -57,7 +57,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         let to = way((sends_at, receives_at), &planned.forward, &sender.route);
         let from = way((receives_at, sends_at), &planned.back, &receiver.route);
         let (socket, peer_socket) = (sender.socket, receiver.socket);
-        // With questions and programs, the one that sends the data is the one that is asked.
+        // With requests and programs, the end that sends the data is the server.
         let asks = ports::asks(planned);
         let client_port = taken.clients(traffic.connections(), planned, &mut mistakes);
         let [seed, peer_seed] =
@@ -131,17 +131,17 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
     })
 }
 
-/// Hands out ports, so that each connection can be told by its client's.
+/// Assigns ports, so that each connection can be identified by its client's.
 #[derive(Default)]
 struct Ports {
     servers: u16,
-    /// By the server's address.
+    /// Used ports, by the server's address.
     taken: BTreeMap<Ipv4Addr, BTreeSet<u16>>,
     clients: u32,
 }
 
 impl Ports {
-    /// Flows may share a server's port: each has an address of its own, or the next port is free.
+    /// Flows may share a server's port: each has an address of its own, or gets the next free port.
     fn server(
         &mut self,
         address: Ipv4Addr,
@@ -185,7 +185,7 @@ impl Ports {
     }
 }
 
-/// To the nearest nanosecond.
+/// Rounds to the nearest nanosecond.
 fn nanos(time: Duration) -> u64 {
     time.as_picos().saturating_add(500) / 1000
 }

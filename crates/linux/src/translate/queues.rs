@@ -9,9 +9,9 @@ use tcplab_model::schema::{
 use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit};
 use tcplab_units::Duration;
 
-/// The disciplines of the kernel that are the queue of a lane, each the child of the one before; none
-/// for the lane's own drop-tail queue. `is_own`: the queue is the sending host's. The numbers of
-/// attributes are those of `linux/pkt_sched.h`.
+/// The kernel's disciplines that form the queue of a lane, each the child of the one before; empty
+/// for the lane's own drop-tail queue. `is_own`: the queue is the sending host's. Attribute numbers
+/// are those of `linux/pkt_sched.h`.
 pub(super) fn children(lane: &LanePlan, is_own: bool) -> Result<Vec<job::Discipline>, Problem> {
     let limit = lane.queue.limit;
     let packets = || match limit {
@@ -23,7 +23,7 @@ pub(super) fn children(lane: &LanePlan, is_own: bool) -> Result<Vec<job::Discipl
     let micros = |time: Duration| time.as_picos() / 1_000_000;
     let (kind, options) = match &lane.queue.discipline {
         Discipline::DropTail(_) if is_own => return Ok(vec![fifo(limit)]),
-        // The last one was refused before, by its name.
+        // `DualPI2` was rejected before, by name.
         Discipline::DropTail(_) | Discipline::DualPi2(_) => return Ok(Vec::new()),
         Discipline::Policer(policer) => return Ok(vec![policed(policer)?, fifo(limit)]),
         Discipline::Red(red) => ("red", red_options(red, lane)?),
@@ -44,7 +44,7 @@ pub(super) fn children(lane: &LanePlan, is_own: bool) -> Result<Vec<job::Discipl
                 .u32(4, u64::from(queue.ecn))
                 .u32(5, queue.flows)
                 .u32(6, queue.quantum)
-                // No limit to memory beside that to packets.
+                // No memory limit besides the packet limit.
                 .u32(9, u64::MAX),
         ),
         Discipline::Pie(pie) => (
@@ -78,7 +78,7 @@ pub(super) fn children(lane: &LanePlan, is_own: bool) -> Result<Vec<job::Discipl
             if packets < 2 {
                 return Err(Problem::Invalid("Linux SFQ holds two packets at the least".into()));
             }
-            // `tc_sfq_qopt_v1`: no perturbation and no RED, of which ten numbers are left.
+            // `tc_sfq_qopt_v1`: no perturbation and no RED, whose twelve numbers remain zero.
             let divisor = u64::from(SfqPlan::DIVISOR);
             let options = [sfq.quantum, 0, packets, divisor, sfq.flows, sfq.depth];
             let rest = [0; 12];
@@ -92,7 +92,8 @@ pub(super) fn children(lane: &LanePlan, is_own: bool) -> Result<Vec<job::Discipl
                 .u32(2, fq.flow_limit)
                 .u32(3, fq.quantum)
                 .u32(4, fq.initial_quantum)
-                // Timers are exact: with slack, those of other hosts would decide when a packet leaves.
+                // Timers are exact: with slack, timers of other hosts would decide when a packet
+                // leaves.
                 .u32(13, 0),
         ),
         Discipline::Cake(cake) => ("cake", cake_options(cake, in_bytes(limit, lane))),
@@ -115,10 +116,10 @@ fn fifo(limit: QueueLimit) -> job::Discipline {
 /// The packet is dropped.
 const TC_ACT_SHOT: u32 = 2;
 
-/// `prio` with all packets in its first band, because it asks filters what to do with a packet: `matchall`
-/// with the action `police`. The numbers of attributes are those of `linux/pkt_cls.h`.
+/// `prio` with all packets in its first band, because it lets filters decide about packets:
+/// `matchall` with the action `police`. Attribute numbers are those of `linux/pkt_cls.h`.
 fn policed(policer: &PolicerPlan) -> Result<job::Discipline, Problem> {
-    // `tc_prio_qopt`: bands, two at the least, and the band of each priority.
+    // `tc_prio_qopt`: bands, at least two, and the band of each priority.
     let prio = Attributes::of_struct(&[2, 0, 0, 0, 0]);
     let rate = (policer.rate.bits_per_second() / 8).max(1);
     let Ok(burst) =
@@ -128,8 +129,8 @@ fn policed(policer: &PolicerPlan) -> Result<job::Discipline, Problem> {
             "has a `burst` that takes more than 274 s at its `rate`, which Linux cannot count";
         return Err(Problem::Invalid(reason.into()));
     };
-    // `tc_police`: index, action, limit, burst, mtu; `tc_ratespec` of the rate, whose table
-    // is there and not used, and of no peak rate; three numbers of the kernel's own.
+    // `tc_police`: index, action, limit, burst, mtu; `tc_ratespec` of the rate, whose table is
+    // present but unused, and of no peak rate; three numbers internal to the kernel.
     let short = rate.min(u32::MAX.into()) as u32;
     let words = [0, TC_ACT_SHOT, 0, burst, u32::MAX, 0x0101, 0, short, 0, 0, 0, 0, 0, 0];
     let words: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
@@ -146,8 +147,8 @@ fn policed(policer: &PolicerPlan) -> Result<job::Discipline, Problem> {
     Ok(job::Discipline { filter: Some(filter), ..discipline("prio", prio) })
 }
 
-/// The most bytes of a super-packet that a queue of the sending host takes whole: a token bucket cuts what
-/// it can never send (`tbf_enqueue`), CAKE cuts all (`cake_enqueue`).
+/// The largest super-packet, in bytes, that a sending host's queue accepts whole: a token bucket
+/// segments those it could never send (`tbf_enqueue`), and CAKE segments all (`cake_enqueue`).
 pub(super) fn largest_burst(lane: &LanePlan) -> u64 {
     match &lane.queue.discipline {
         Discipline::Cake(_) => 0,
@@ -179,7 +180,7 @@ fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {
         AckFilter::On => 1,
         AckFilter::Aggressive => 2,
     };
-    // Bytes a second; 0 is any rate.
+    // Bytes a second; 0 is unlimited.
     let rate = cake.rate.map_or(0, |rate| (rate.bits_per_second() / 8).max(1));
     Attributes::default()
         .bytes(2, &rate.to_le_bytes())
@@ -190,7 +191,7 @@ fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {
         .u32(7, interval)
         .u32(8, target)
         .u32(10, memory)
-        // Sizes are those of IP packets already: no header of a frame is taken off them.
+        // Sizes are those of IP packets already: no frame header is subtracted.
         .u32(12, 0)
         .u32(13, u64::from(cake.wash))
         .u32(14, cake.mpu)
@@ -198,7 +199,7 @@ fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {
         .u32(16, ack_filter)
 }
 
-/// `tc_tbf_qopt`, whose rate and burst are given exactly beside it.
+/// `tc_tbf_qopt`, with the exact rate and burst in separate attributes.
 fn tbf_options(tbf: &TbfPlan, limit: u64, mtu: u64) -> Result<Attributes, Problem> {
     let rate = tbf.rate.bits_per_second() / 8;
     let peak = tbf.peakrate.map(|rate| rate.bits_per_second() / 8);
@@ -207,7 +208,7 @@ fn tbf_options(tbf: &TbfPlan, limit: u64, mtu: u64) -> Result<Attributes, Proble
         return Err(Problem::Invalid(reason.into()));
     }
     let short = |value: u64| (value.min(u64::from(u32::MAX)) as u32).to_le_bytes();
-    // TC_LINKLAYER_ETHERNET: times are computed, not taken from a table.
+    // TC_LINKLAYER_ETHERNET: times are computed instead of looked up.
     let mut parameters = Vec::new();
     for rate in [Some(rate), peak] {
         parameters.extend([0, u8::from(rate.is_some()), 0, 0, 0, 0, 0, 0]);
@@ -223,7 +224,7 @@ fn tbf_options(tbf: &TbfPlan, limit: u64, mtu: u64) -> Result<Attributes, Proble
     })
 }
 
-/// A packet counts as one of full size.
+/// The size in bytes, with packets of full size.
 fn in_bytes(limit: QueueLimit, lane: &LanePlan) -> u64 {
     match limit {
         QueueLimit::Packets(packets) => packets.saturating_mul(lane.mtu),
@@ -231,14 +232,14 @@ fn in_bytes(limit: QueueLimit, lane: &LanePlan) -> u64 {
     }
 }
 
-/// RED as Linux has it: in bytes, with the weight as a power of two.
+/// RED in Linux's form: in bytes, with the weight as a power of two.
 fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     if red.gentle {
         let reason = "Linux RED has no gentle mode; set `gentle = false`, or run it on `sim`";
         return Err(Problem::Invalid(reason.into()));
     }
     let [limit, min, max] = [lane.queue.limit, red.min, red.max].map(|limit| in_bytes(limit, lane));
-    // How long a packet of full size takes.
+    // The transmission time of a full packet.
     let packet_time = lane.rate.time_for(lane.mtu);
     let Averaging { weight_log, cell_log, table } = Averaging::new(red.weight, packet_time);
     if max >= 1 << 32 || min << weight_log >= 1 << 32 {

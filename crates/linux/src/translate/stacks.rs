@@ -1,6 +1,6 @@
-//! Transport options: where Linux keeps them, and which it does not have.
+//! Transport options: where Linux keeps them, and which it lacks.
 //!
-//! Options that are as the kernel has them anyway (the profile `linux-6.12`) need nothing.
+//! Options with the kernel's own value (the profile `linux-6.12`) need no setting.
 
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
@@ -17,37 +17,37 @@ pub(super) struct RouteOptions {
     pub min_rto_ms: Option<u32>,
     pub quick_ack: bool,
     pub initial_receive_window: Option<u32>,
-    /// Of programs, whose sockets are their own.
+    /// Only for programs, whose sockets are their own.
     pub congestion_control: Option<String>,
-    /// How large packets may be on the way is known from the beginning.
+    /// Whether the path MTU is known from the beginning.
     pub known_mtu: bool,
 }
 
 /// The headers of IPv4 and TCP without options.
 const HEADERS: u64 = 40;
 
-/// What one end of a flow needs.
+/// The settings of one end of a flow.
 pub(super) struct End {
-    /// The namespace of its host that has its settings.
+    /// The namespace of its host with the end's settings.
     pub namespace: usize,
     pub route: RouteOptions,
     pub socket: SocketOptions,
 }
 
-/// A rate that nothing reaches, and yet not "no limit", which would leave pacing off.
+/// An unreachable rate that is different from "no limit", which would leave pacing off.
 const PACED: u64 = u64::MAX - 1;
 
-/// What tells the kernel of a run from others.
+/// The relevant differences between kernels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Abilities<'a> {
-    /// The congestion controls it has.
+    /// The kernel's congestion controls.
     pub congestion_controls: &'a [String],
-    /// Whether the timeouts of a SYN may stay as they are for a while.
+    /// Whether SYN timeouts may stay constant for a while.
     pub linear_syns: bool,
 }
 
 impl<'a> Abilities<'a> {
-    /// Those of a kernel of this release: `6.12.90`.
+    /// The abilities of a kernel with this release: `6.12.90`.
     pub fn new(release: &str, congestion_controls: &'a [String]) -> Self {
         let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -55,41 +55,42 @@ impl<'a> Abilities<'a> {
     }
 }
 
-/// What a namespace keeps for all its connections: files below `/proc/sys`, and what is written into them.
+/// Settings that a namespace keeps for all its connections: files below `/proc/sys` with their
+/// content.
 type Settings = BTreeMap<&'static str, String>;
 
-/// Settings of hosts, collected from the flows that begin or end there. Flows of a host that differ in
-/// what a namespace keeps for all of its connections have a namespace each.
+/// Settings of hosts, collected from the flows that begin or end there. Flows of a host with
+/// different namespace-wide settings get separate namespaces.
 pub(super) struct Hosts<'a> {
     kernel: Abilities<'a>,
     usual: StackPlan,
-    /// Of each lane.
+    /// The MTU of each lane.
     mtus: Vec<u64>,
     /// The namespaces of each node.
     namespaces: Vec<Vec<Settings>>,
-    /// What holds for all hosts.
+    /// Settings common to all hosts.
     common: BTreeMap<String, String>,
 }
 
-/// What an option makes of a stack for such a file.
+/// Computes a file's content from a stack.
 type Value = fn(&StackPlan) -> String;
 
-/// What the connections of the machine may take together, in pages: as much as those of a large one. By
-/// default it follows the guest's memory, which is small, and all hosts share it.
+/// The memory of all TCP connections of the machine, in pages: as much as on a large machine. The
+/// default depends on the guest's memory, which is small, and all hosts share it.
 const MEMORY: (&str, &str) = ("/proc/sys/net/ipv4/tcp_mem", "1048576 2097152 4194304");
 
-/// Only kernels since 6.5 have this one.
+/// Only kernels since 6.5 have this file.
 const LINEAR: &str = "net/ipv4/tcp_syn_linear_timeouts";
 const NOT_LINEAR: &str = "this kernel doubles the timeout of a SYN with each repetition; Linux since 6.5 \
                           need not";
 
-/// The files below `/proc/sys` that set an option for a namespace as a whole.
+/// The files below `/proc/sys` that set an option for a whole namespace.
 const FILES: [(&str, Value); 20] = [
     ("net/ipv4/tcp_dsack", |stack| flag(stack.dsack)),
     ("net/ipv4/tcp_sack", |stack| flag(stack.sack)),
     ("net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
     ("net/ipv4/tcp_window_scaling", |stack| flag(stack.window_scaling)),
-    // 1: ask for it and answer; 2: answer, as is usual.
+    // 1: request and accept ECN; 2: accept only, the default.
     ("net/ipv4/tcp_ecn", |stack| if stack.ecn == Ecn::Off { "2" } else { "1" }.into()),
     ("net/ipv4/tcp_rmem", |stack| buffer(stack.rmem.0, 131_072)),
     ("net/ipv4/tcp_wmem", |stack| buffer(stack.wmem.0, 16_384)),
@@ -108,9 +109,9 @@ const FILES: [(&str, Value); 20] = [
         MtuProbing::OnBlackHole => "1".into(),
         MtuProbing::Always => "2".into(),
     }),
-    // Both sides may, and their sockets have to ask.
+    // Both sides may use Fast Open; their sockets must request it.
     ("net/ipv4/tcp_fastopen", |_| "3".into()),
-    // Connections do not learn from those before them: each is an experiment of its own.
+    // Connections do not learn from earlier ones: each is an experiment of its own.
     ("net/ipv4/tcp_no_metrics_save", |_| "1".into()),
 ];
 
@@ -118,7 +119,7 @@ fn flag(on: bool) -> String {
     u8::from(on).to_string()
 }
 
-/// The least, the first and the most of a buffer that grows with the connection.
+/// The minimum, initial and maximum size of a buffer that grows with the connection.
 fn buffer(most: u64, first: u64) -> String {
     format!("{} {} {most}", most.min(4096), most.min(first))
 }
@@ -132,10 +133,10 @@ impl<'a> Hosts<'a> {
         Self { kernel, usual, mtus, namespaces, common }
     }
 
-    /// What each end of a flow needs, that of the sender first.
+    /// The settings of each end of a flow, sender first.
     pub fn ends(&mut self, flow: &FlowPlan, mistakes: &mut Vec<Mistake>) -> [End; 2] {
         let Some(tcp) = flow.tcp() else {
-            // Datagrams leave in fragments that fit the whole way.
+            // Datagrams are fragmented to fit the whole path.
             let route = RouteOptions { known_mtu: true, ..RouteOptions::default() };
             return [(); 2].map(|()| End {
                 namespace: 0,
@@ -146,13 +147,14 @@ impl<'a> Hosts<'a> {
         let mut sender = self.stack(flow.from, &tcp.stack, flow, mistakes);
         let mut receiver = self.stack(flow.to, &tcp.peer_stack, flow, mistakes);
         let cc = algorithm(&tcp.stack.cc, flow, self.kernel.congestion_controls, mistakes);
-        // Its receiver answers marks in its own way, and listens for that.
-        // One that asks sends too.
+        // The DCTCP receiver echoes marks in its own way, which its listening socket must select.
+        // A client of requests sends too.
         let both = cc == "dctcp"
             || matches!(&*flow.traffic, TrafficPlan::Requests(_) | TrafficPlan::Web(_));
         receiver.socket.congestion_control = both.then(|| cc.clone());
         if matches!(&*flow.traffic, TrafficPlan::Command(_)) {
-            // A route's counts more than what a program asks for, so the kernel's own is left to it.
+            // A route's congestion control would override the program's choice, so the kernel's
+            // default is left to it.
             let peer_cc =
                 algorithm(&tcp.peer_stack.cc, flow, self.kernel.congestion_controls, mistakes);
             let usual = &self.usual.cc.name;
@@ -163,7 +165,7 @@ impl<'a> Hosts<'a> {
         [sender, receiver]
     }
 
-    /// What the end of a flow at this node needs; notes what its host needs.
+    /// The settings of a flow's end at this node; records those of its host.
     fn stack(
         &mut self,
         node: usize,
@@ -173,7 +175,7 @@ impl<'a> Hosts<'a> {
     ) -> End {
         let place = |option: &str| format!("{}.stack.{option}", flow.place);
         let mut found = Vec::new();
-        // What the profile `linux-6.12` has is not asked for.
+        // Values of the profile `linux-6.12` need no setting.
         let is_linear_known = self.kernel.linear_syns
             || [0, self.usual.syn_linear_timeouts].contains(&stack.syn_linear_timeouts);
         if !is_linear_known {
@@ -199,13 +201,13 @@ impl<'a> Hosts<'a> {
         if node == flow.from {
             self.parameters(stack, flow, &mut found);
         }
-        // Segments are no larger than the way takes, as far as the host knows before it has sent any.
+        // Segments are limited to the path MTU, as far as the host knows it before sending.
         let way = if node == flow.from { &flow.forward } else { &flow.back };
         let mtu = match stack.path_mtu {
             PathMtu::Known => flow.mtu,
             PathMtu::Discovered => way.first().map_or(flow.mtu, |&lane| self.mtus[lane]),
         };
-        // Flows made by one description share its mistakes.
+        // Flows from one description share its mistakes.
         found.retain(|mistake| !mistakes.contains(mistake));
         mistakes.append(&mut found);
         End {
@@ -248,7 +250,7 @@ impl<'a> Hosts<'a> {
         let module = kernel_name(&stack.cc.name);
         for (name, value) in params {
             let place = format!("{}.cc.{name}", flow.place);
-            // A congestion control of the user's own has what its module says.
+            // A user's congestion control has the parameters of its module.
             let known = PARAMETERS.iter().find(|(known, _)| *known == module).map(|it| it.1);
             if known.is_some_and(<[_]>::is_empty) {
                 let reason = "cannot be set here: this algorithm has no parameters in the kernel. It runs on \
@@ -261,7 +263,7 @@ impl<'a> Hosts<'a> {
                 found.push(Problem::unknown("parameter in the kernel", name, known).at(place));
                 continue;
             }
-            // Modules say yes and no as 1 and 0, and count in 32 bits.
+            // Modules use 1 and 0 for booleans, and 32-bit numbers.
             let number = value.as_i64().or_else(|| value.as_bool().map(i64::from));
             let Some(value) = number.filter(|number| (0..=i64::from(i32::MAX)).contains(number))
             else {
@@ -283,7 +285,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The settings for all hosts, and those of the namespaces of each: one at least.
+    /// The common settings, and those of each host's namespaces: at least one.
     #[expect(clippy::type_complexity, reason = "two lists of files and values")]
     pub fn settings(self) -> (Vec<(String, String)>, Vec<Vec<Vec<(String, String)>>>) {
         let plain = |settings: Settings| {
@@ -355,7 +357,7 @@ const PARAMETERS: [(&str, &[&str]); 17] = [
     ("yeah", &[]),
 ];
 
-/// To the next millisecond, 1 at least.
+/// Rounds to the next millisecond, at least 1.
 fn millis(time: Duration) -> u32 {
     (time.as_picos() / 1_000_000_000).clamp(1, u64::from(u32::MAX)) as u32
 }
@@ -366,7 +368,7 @@ fn seconds(time: Duration) -> u32 {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the kernel calls a congestion control.
+/// The kernel's name of a congestion control.
 fn kernel_name(name: &str) -> &str {
     match name {
         "newreno" => "reno",
@@ -393,7 +395,7 @@ fn algorithm(
         add(support::missing("cc.presets", None, crate::NAME));
     }
     let (algorithm, name) = (cc.algorithm(), kernel_name(cc.algorithm()));
-    // The kernel calls another algorithm `westwood`; any other name may be of a module of the user's own.
+    // The kernel calls another algorithm `westwood`; any other name may be that of a user's module.
     if algorithm == "westwood" || !known.iter().any(|one| one == name) {
         let known = known.iter().map(String::as_str);
         add(support::find("cc", algorithm).map_or_else(

@@ -1,4 +1,4 @@
-//! What flows send.
+//! Traffic of flows.
 
 use super::{MOST_FLOWS, nanos};
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use tcplab_model::{FlowPlan, Mistake, Plan, Problem, TrafficPlan};
 use tcplab_units::Duration;
 use tcplab_workload::{Transfer, Transfers, User, arrivals, pace, start, web};
 
-/// More transfers of one flow than any run could have.
+/// The most transfers of one flow, more than any run could have.
 const MOST_PARTS: u64 = 1_000_000;
 
 /// The traffic of a flow.
@@ -70,12 +70,12 @@ fn arrivals_of(
     let room = plan.duration.saturating_sub(start(flow, plan.seed));
     let begin = |transfer: &Transfer| transfer.after < room;
     let transfers = Transfers::new(arrivals, plan.seed, &flow.name).into_iter().flatten();
-    // There are fewer ports than that, so whatever is left out here is refused later.
+    // There are fewer ports than that, so any excess is rejected later.
     let transfers = transfers.take_while(begin).take(MOST_PARTS as usize);
     Ok(job::Traffic::Transfers(transfers.map(|it| (nanos(it.after), it.size)).collect()))
 }
 
-/// As many sizes as each user could have time for.
+/// As many sizes as each user has time for.
 fn closed_loop(
     plan: &Plan,
     flow: &FlowPlan,
@@ -105,7 +105,7 @@ fn closed_loop(
     }))
 }
 
-/// Command lines name the other side's address by `{server}` and `{client}`.
+/// Replaces `{server}` and `{client}` in command lines with addresses.
 pub(super) fn with_addresses(
     traffic: job::Traffic,
     server_address: Ipv4Addr,

@@ -1,4 +1,4 @@
-//! Rates, delays and outages: by arithmetic, and against theory.
+//! Rates, delays and outages, checked by arithmetic and theory.
 
 use super::*;
 use tcplab_model::{Backend, Profile, from_toml};
@@ -39,7 +39,7 @@ fn a_sine_swings_around_the_rate() {
     let expected = 10.0 + 4.0 * libm::sin(0.49 * std::f64::consts::PI);
     assert_eq!(steps[24].0, ms(2_400));
     assert!((mbit(steps[24].1) - expected).abs() < 1e-6);
-    // Over whole swings the mean is the rate.
+    // Over whole periods the mean is the rate.
     let mean = steps.iter().map(|step| mbit(step.1)).sum::<f64>() / 600.0;
     assert!((mean - 10.0).abs() < 1e-6, "{mean}");
 }
@@ -58,8 +58,9 @@ fn a_random_walk_between_two_ends_is_everywhere_as_often() {
         before = rate;
         tenths[((rate - 2.0) / 1.6).min(9.0) as usize] += 1.0 / 199_999.0;
     }
-    // The steps are symmetric and the ends reflect, so the uniform distribution stays. A step of 2.3 in
-    // the mean square mixes 16 in some 50 steps: 4000 independent looks, deviation 0.005; four of them.
+    // Steps are symmetric and the limits reflect, so the uniform distribution is stationary. With a
+    // root mean square step of 2.3, a range of 16 mixes in some 50 steps: 4000 independent samples
+    // with a deviation of 0.005; the bound is four of them.
     assert!(tenths.iter().all(|share| (share - 0.1_f64).abs() < 0.02), "{tenths:?}");
     assert_ne!(rates(&lane, 2, MINUTE), rates(&lane, 1, MINUTE));
     assert_eq!(rates(&lane, 1, MINUTE), steps[..599]);
@@ -88,7 +89,7 @@ fn periodic_outages_begin_after_one_period() {
 fn random_outages_have_the_lengths_asked_for() {
     let lane = lane("outages = { kind = \"random\", up = \"9 s\", down = \"1 s\" }");
     let outages = outages(&lane, 1, Duration::from_secs(100_000));
-    // One in ten seconds in the mean, with a deviation below 1 % each; four of them.
+    // One in ten seconds on average, with a deviation below 1 % each; the bound is four of them.
     let number = outages.len() as f64;
     assert!((number / 10_000.0 - 1.0).abs() < 0.04, "{number}");
     let mean = outages.iter().map(|outage| outage.1.as_secs_f64()).sum::<f64>() / number;
@@ -106,7 +107,8 @@ fn handovers_draw_a_delay_each() {
     assert_eq!(times, [0, 15_000, 30_000, 45_000]);
     let steps = delays(&lane, 1, Duration::from_secs(150_000));
     let mean = steps.iter().map(|step| step.1.as_millis_f64()).sum::<f64>() / steps.len() as f64;
-    // Uniform: the mean is 32.5, the deviation of the mean 25/sqrt(12)/100 = 0.072; four of them.
+    // Uniform: the mean is 32.5, the deviation of the mean 25/sqrt(12)/100 = 0.072; the bound is
+    // four of them.
     assert!((mean - 32.5).abs() < 0.29, "{mean}");
     assert!(steps.iter().all(|step| (ms(20)..=ms(45)).contains(&step.1)));
 }
@@ -116,7 +118,7 @@ fn outages_take_opportunities_away() {
     let trace = "rate_changes = { opportunities = [[2, 2], [5, 1]] }";
     assert_eq!(opportunities(&lane(trace), 1, MINUTE), Some((vec![(2, 2), (5, 1)], 5)));
     let lane = lane(&format!("{trace}\noutages = [[\"5 ms\", \"5 ms\"]]"));
-    // Without those at 5 and 7 ms; that at 10 ms is again there.
+    // Without the opportunities at 5 and 7 ms; that at 10 ms is available again.
     let (list, period) = opportunities(&lane, 1, ms(18)).unwrap();
     assert_eq!(list, [(2, 2), (10, 1), (12, 2), (15, 1), (17, 2), (20, 1)]);
     assert_eq!(period, 20);

@@ -1,4 +1,4 @@
-//! Means and quantiles of what is drawn, against those of the distributions.
+//! Means and quantiles of drawn sizes, compared with those of the distributions.
 
 use super::*;
 use tcplab_model::schema::{Empirical, Fixed, Zipf};
@@ -15,7 +15,7 @@ fn mean(values: &[u64]) -> f64 {
     values.iter().map(|&value| value as f64).sum::<f64>() / values.len() as f64
 }
 
-/// That the mean is within five of its standard deviations, with those of the values as they are.
+/// Asserts that the mean is within five of its standard deviations, estimated from the values.
 fn assert_mean(values: &[u64], expected: f64) {
     let mean = mean(values);
     let squares = values.iter().map(|&value| (value as f64 - mean) * (value as f64 - mean));
@@ -23,7 +23,7 @@ fn assert_mean(values: &[u64], expected: f64) {
     assert!((mean - expected).abs() < 5.0 * deviation, "{mean} +- {deviation}, not {expected}");
 }
 
-/// That this share of the values fulfils something.
+/// Asserts the share of values with a property.
 fn assert_share(values: &[u64], is_so: impl Fn(u64) -> bool, expected: f64) {
     let share = values.iter().filter(|&&value| is_so(value)).count() as f64 / values.len() as f64;
     let deviation = (expected * (1.0 - expected) / values.len() as f64).sqrt();
@@ -83,11 +83,13 @@ fn pareto_without_a_largest_has_its_tail() {
 fn log_normal_has_its_median_and_its_cut() {
     let (median, sigma) = (Bytes(10_000), 1.5);
     let values = drawn(&Sizes::LogNormal(LogNormal { median, sigma, max: None }));
-    // Mean: median times exp(sigma^2 / 2). Above exp(sigma) times the median: one deviation, 15.87 %.
+    // Mean: median times exp(sigma^2 / 2). Above exp(sigma) times the median: one deviation, 15.87
+    // %.
     assert_mean(&values, 10_000.0 * libm::exp(1.125));
     assert_share(&values, |value| value <= 10_000, 0.5);
     assert_share(&values, |value| value > 44_817, 0.158_655);
-    // Cut at the median, half is left, of which a quarter of the whole is below the lower quartile.
+    // Limited to the median, half of the distribution is left, and a quarter of the whole is below
+    // the lower quartile.
     let cut = drawn(&Sizes::LogNormal(LogNormal { median, sigma, max: Some(median) }));
     assert!(cut.iter().all(|&value| value <= 10_000));
     // The lower quartile is 0.67449 deviations below the median.
@@ -124,7 +126,7 @@ fn means_are_those_that_loads_are_computed_from() {
         let count = drawn.len() as f64;
         let mean = drawn.iter().sum::<f64>() / count;
         let variance = drawn.iter().map(|size| (size - mean) * (size - mean)).sum::<f64>() / count;
-        // Five standard deviations of the mean, and half a byte for sizes being whole.
+        // Five standard deviations of the mean, plus half a byte for rounding.
         let bound = 5.0 * (variance / count).sqrt() + 0.5;
         let expected = sizes.mean().unwrap();
         assert!((mean - expected).abs() < bound, "{sizes:?}: {mean} and {expected}");

@@ -1,4 +1,4 @@
-//! Distributions against what was asked for: Kolmogorov and Smirnov, and moments.
+//! Distributions compared with the requested ones: Kolmogorov and Smirnov, and moments.
 
 use super::*;
 use tcplab_engine::Random;
@@ -8,7 +8,7 @@ fn ms(millis: f64) -> Duration {
     Duration::from_secs_f64(millis / 1e3)
 }
 
-/// So many times in milliseconds, drawn from cells as backends do, in order.
+/// So many times in milliseconds, drawn from cells as by backends, sorted.
 fn drawn(spread: &Spread, count: usize) -> Vec<f64> {
     let cells = cells(spread);
     let mut random = Random::new(3, "spread");
@@ -24,7 +24,7 @@ fn drawn(spread: &Spread, count: usize) -> Vec<f64> {
     drawn
 }
 
-/// The probability that a standard normal number is above this.
+/// The probability that a standard normal variable is above this value.
 fn above(value: f64) -> f64 {
     libm::erfc(value / std::f64::consts::SQRT_2) / 2.0
 }
@@ -61,11 +61,11 @@ fn normal_times_are_normal() {
 
 #[test]
 fn what_would_be_less_than_nothing_is_nothing() {
-    // Half of a normal distribution around 0 lies below: half of the times are none.
+    // Half of a normal distribution around 0 is negative: half of the times are zero.
     let spread = Spread::Normal(Normal { mean: Duration::ZERO, deviation: ms(2.0) });
     let drawn = drawn(&spread, COUNT);
     let none = drawn.iter().filter(|time| **time <= 0.0).count() as f64 / COUNT as f64;
-    // Binomial: standard deviation 0.0016; four of them.
+    // Binomial: standard deviation 0.0016; the bound is four of them.
     assert!((none - 0.5).abs() < 0.0064, "{none}");
 }
 
@@ -74,7 +74,7 @@ fn pareto_times_are_of_pareto() {
     let spread = Spread::ParetoTimes(ParetoTimes { shape: 2.5, least: ms(1.0) });
     let drawn = drawn(&spread, COUNT);
     assert!(distance(&drawn, |time| 1.0 - libm::pow(time, -2.5)) < NEAR);
-    // The mean of a Pareto distribution: 2.5/1.5. Trapezia under a convex curve add a little.
+    // The mean of a Pareto distribution: 2.5/1.5. Trapezoids under a convex curve add a little.
     let mean = mean(&cells(&spread)).as_millis_f64();
     assert!((mean / (2.5 / 1.5) - 1.0).abs() < 2e-3, "{mean}");
 }
@@ -93,6 +93,6 @@ fn measured_times_are_drawn_as_they_are() {
     let drawn = drawn(&Spread::Measured(Measured { times }), 10_000);
     let count = |time: f64| drawn.iter().filter(|drawn| (**drawn - time).abs() < 1e-9).count();
     assert_eq!(count(1.0) + count(3.0) + count(8.0), 10_000);
-    // Binomial: mean 5000, standard deviation 50; four of them.
+    // Binomial: mean 5000, standard deviation 50; the bound is four of them.
     assert!((4_800..=5_200).contains(&count(1.0)));
 }
