@@ -1,9 +1,9 @@
-//! From `kernel/net/record.h` to the structs with which `src/records.rs` reads its records, so that the
-//! header is the one description of them.
+//! From `kernel/net/record.h` to the structs with which `src/records.rs` reads its records, so that
+//! the header is the one description of them.
 //!
-//! The header keeps to a part of C: `enum` and `struct` with fields of the types below, arrays of bytes or
-//! of words, and no padding, which is checked. An array whose length is a name holds as many bytes as its
-//! record has left.
+//! The header keeps to a part of C: `enum` and `struct` with fields of the types below, arrays of
+//! bytes or of words, and no padding, which is checked. An array whose length is a name holds as
+//! many bytes as its record has left.
 
 use std::fmt::Write;
 

@@ -190,8 +190,8 @@ impl Unreadable {
     }
 }
 
-/// The layout of records, which `build.rs` reads from `kernel/net/record.h`: a field that is renamed
-/// or removed there is a compile error here.
+/// The layout of records, which `build.rs` reads from `kernel/net/record.h`: a field that is
+/// renamed or removed there is a compile error here.
 #[expect(dead_code, reason = "not all fields are read, and not all lengths")]
 mod layout {
     include!(concat!(env!("OUT_DIR"), "/records.rs"));
@@ -301,8 +301,8 @@ impl From<layout::Sample> for Sample {
     }
 }
 
-/// What an algorithm tells of itself, by the attribute of `inet_diag` that it comes in: it has the layout
-/// of the kernel's own structs (`linux/inet_diag.h`).
+/// What an algorithm tells of itself, by the attribute of `inet_diag` that it comes in: it has the
+/// layout of the kernel's own structs (`linux/inet_diag.h`).
 fn internals(attribute: u32, mut fields: Fields<'_>) -> Internals {
     // INET_DIAG_VEGASINFO, INET_DIAG_DCTCPINFO, INET_DIAG_BBRINFO.
     match attribute {

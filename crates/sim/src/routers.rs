@@ -25,8 +25,8 @@ struct Router {
     end: usize,
 }
 
-/// All routers. As route endpoints, from `ROUTERS` on, they have an even number for packets that come
-/// to a router and an odd one for the router's messages.
+/// All routers. As route endpoints, from `ROUTERS` on, they have an even number for packets that
+/// come to a router and an odd one for the router's messages.
 #[derive(Clone, Default)]
 pub(crate) struct Routers {
     list: Vec<Router>,
