@@ -59,7 +59,8 @@ fn constants(name: &str, body: &str) -> Result<String, String> {
 
 /// A struct with a function that reads it.
 fn reader(name: &str, body: &str) -> Result<String, String> {
-    let (mut fields, mut reads, mut at, mut widest) = (String::new(), String::new(), 0, 1);
+    let (mut fields, mut reads) = (Vec::new(), Vec::new());
+    let (mut at, mut widest) = (0, 1);
     let mut is_open = false;
     for line in body.split(';').map(str::trim).filter(|line| !line.is_empty()) {
         let (kind, names) = line.split_once(char::is_whitespace).ok_or(format!("`{line}`"))?;
@@ -90,8 +91,8 @@ fn reader(name: &str, body: &str) -> Result<String, String> {
                     ("Vec<u8>".into(), format!("bytes.get({at}..)?.to_vec()"))
                 }
             };
-            fields += &format!("    pub {field}: {kind},\n");
-            reads += &format!("            {field}: {read},\n");
+            fields.push(format!("    pub {field}: {kind},\n"));
+            reads.push(format!("            {field}: {read},\n"));
             at += if is_open { 0 } else { *bytes };
         }
     }
@@ -99,6 +100,7 @@ fn reader(name: &str, body: &str) -> Result<String, String> {
         return Err(format!("{name}: the compiler adds bytes to its end"));
     }
     let title: String = name.split('_').map(capitalised).collect();
+    let (fields, reads) = (fields.concat(), reads.concat());
     Ok(format!(
         "#[derive(Clone, Debug)]\npub(crate) struct {title} {{\n{fields}}}\n\n\
          impl {title} {{\n    pub const BYTES: usize = {at};\n\n    pub fn read(bytes: &[u8]) -> Option<Self> {{\n        \
