@@ -53,8 +53,8 @@ def experiment_page() -> str:
         "one flow.",
         "`tcplab schema` prints all this as JSON Schema, with which editors check and complete",
         "experiment files.\n",
-        "The schema says more than can be run so far: what cannot is refused when asked for, and",
-        "[listed](../limits.md).\n",
+        "The schema covers features that a backend may not support. An experiment with such a",
+        "feature is rejected; [limits](../limits.md) lists them.\n",
         *QUANTITIES,
     ]
     tables["Stack"] = with_defaults(tables["Stack"])
@@ -159,8 +159,8 @@ def kind_of(value: Schema, definitions: dict[str, Schema], linked: set[str]) -> 
 ON_SCREEN = """
 ## On the screen
 
-`tcplab run` prints a row for each flow, or where that would be many, for all flows of a class or
-of a congestion control. With repetitions, numbers are means over them, and `9.1 ± 0.2` or
+`tcplab run` prints a row for each flow or, if these are many, for all flows of a class or of a
+congestion control. With repetitions, numbers are means over them, and `9.1 ± 0.2` or
 `9.1 +0.3 -0.2` is [a mean with its confidence interval](../how-to/answers.md). `--metrics` adds
 [metrics](metrics.md).
 
@@ -173,7 +173,7 @@ that do not all run from start to end may add up to more than 100 %. |
 | Jain's index | Jain's index of the goodput of all flows that share the bottleneck, whatever \
 their class and congestion control; with several bottlenecks, the least. A flow that never \
 connected counts as 0. |
-| flows | Of several flows: how many they are. |
+| flows | The number of flows, if there are several. |
 | resent | `retransmitted_segments`, and their share of `sent_segments`, in %. |
 | RTT mean, RTT min | `rtt_mean_ms` and `rtt_min_ms`, in milliseconds; of several flows, the mean \
 of their means, and the least. |
@@ -185,15 +185,15 @@ whatever they sent. |
 percentiles, not the percentile of all their datagrams. |
 | variation | UDP: `ipdv_ms`, in milliseconds; of several flows, the mean. `tcplab compare` shows \
 the same. |
-| unfinished | How many flows did not complete. Shown where there are some. |
-| completed in | `completion_s`. With repetitions, `-` if it did not complete in each. |
-| 50 %, 95 %, 99 % in | The time in which this share of the flows completed (the nearest rank). \
-Flows that did not complete count as the longest: `-` is a share that was not reached. |
+| unfinished | The number of flows that did not complete. Shown if there are any. |
+| completed in | `completion_s`. With repetitions, `-` unless the flow completed in each. |
+| 50 %, 95 %, 99 % in | The time within which this share of the flows completed (nearest rank). \
+Flows that did not complete count as longest: `-` means that the share was not reached. |
 
-Flows that never connected are named below the table. A mean of several flows is of the others.
+Flows that never connected are named below the table. Means of several flows leave them out.
 
-`-` is a number that there is not: the goodput of a flow that never connected, the RTT of one that
-got no sample. `Results.summary()` gives the same table as a frame.
+`-` stands for a missing number: the goodput of a flow that never connected, or the RTT of a flow
+without samples. `Results.summary()` returns the same table as a frame.
 
 ## As JSON
 
@@ -201,20 +201,20 @@ got no sample. `Results.summary()` gives the same table as a frame.
 
 | key | value |
 |---|---|
-| `format` | 1: another number when what a program relies on has changed. |
+| `format` | 1. The number is raised when something that programs rely on changes. |
 | `tcplab` | The version of tcplab. |
-| `by` | What a row of `summary` is about: `flow`, `class` or `cc`. |
+| `by` | The subject of a row of `summary`: `flow`, `class` or `cc`. |
 | `runs` | The table `runs`, with a key for each swept key or parameter: a list of objects. |
 | `flows` | The table `flows` of all runs. |
 | `summary` | The rows of the screen: means over repetitions under the names of the columns of \
-`flows`, each with the limits of its 95 % confidence interval as `..._low` and `..._high` (nothing \
+`flows`, each with the limits of its 95 % confidence interval as `..._low` and `..._high` (null \
 with fewer than 10 repetitions), and with half the width of Student's as `..._ci`. |
-| `statistic` | What `summary` has of repetitions: `mean`, or `median` with `--statistic median`. |
+| `statistic` | The statistic over repetitions: `mean`, or `median` with `--statistic median`. |
 | `versus` | With `--versus`: the rows of `Results.versus`. |
 
 The numbers are those of `Results.runs`, `flows`, `summary` and `versus`, with all digits; a
-number that there is not is `null`. `tcplab schema --results` prints the JSON Schema. Columns may
-be added at any time.
+missing number is `null`. `tcplab schema --results` prints the JSON Schema. Columns may be added at
+any time.
 """.lstrip().split("\n")
 
 
@@ -226,20 +226,21 @@ def tables_page() -> str:
         "Every backend fills the same tables. In Python they are polars frames, on disk Parquet",
         "files, in a folder for each group of runs (`results/NAME/GROUP/flows.parquet`):",
         "thousands of short runs are a few files, and a long run is a group of its own. In each",
-        "table the rows of a run follow each other. [Large sweeps](../how-to/sweeps.md) says how",
+        "table the rows of a run are contiguous. [Large sweeps](../how-to/sweeps.md) shows how",
         "to read them in place.\n",
         "The folder of a group also has `plans.parquet`, and the checksums of all its files",
         "(`files.sha256`, for `sha256sum --check`). Captures and the output of programs are in a",
         "folder inside it, named by the run's id. `plans.parquet` has a row for each run, in the",
         "order of its rows elsewhere: `run`, the resolved plan (`plan`, as JSON), a hash of all",
-        "values of the run (`digest`), what its programs could read (`readable`), the columns that",
-        "not every run has (`further`), and how many rows it has in each table (`samples_rows`).\n",
-        "A stored run is used again only if every file of its group is there and has its checksum,",
-        "and its tables have the hash; otherwise it is computed anew, with a warning.\n",
+        "values of the run (`digest`), the state of the files that its programs could read",
+        "(`readable`), the columns that not every run has (`further`), and the number of its rows",
+        "in each table (`samples_rows`).\n",
+        "A stored run is reused only if every file of its group exists and has its checksum, and",
+        "its tables have the hash; otherwise it is computed again, with a warning.\n",
         "A plan of more than a million characters is the file `plan.json` in the run's folder.\n",
-        "Beside the groups stand the experiment as it was written (`experiment.toml` or `.json`)",
-        "and the list of its runs (`runs.json`), which `tcplab show` prints again. Files of these",
-        "names that somebody else wrote stay as they are.\n",
+        "Beside the groups are the experiment as written (`experiment.toml` or `.json`) and the",
+        "list of its runs (`runs.json`), which `tcplab show` prints again. Files of these names",
+        "that somebody else wrote are left alone.\n",
     ]
     table = ""
     for name, column, meaning in _core.columns():
@@ -249,14 +250,14 @@ def tables_page() -> str:
         parts.append(f"| `{column}` | {meaning} |")
     parts += [
         "",
-        "`runs` has a column for each swept key or parameter besides, named as in the sweep (with",
-        "`sweep.` before it, where a table has a column of that name), and with `[variants]` the",
-        "column `variant`. Their values are text, as written; where all of a column are",
-        "quantities of one kind, another column has them as numbers, with the unit at the end of",
-        "its name: `delay_ms`, `network.dumbbell.rate_mbit_s`.",
-        "`samples` has one for each internal quantity of the congestion controls in use, like",
-        "`cubic_w_max`: [the page of each](congestion-controls.md) and `tcplab explain NAME` say",
-        "what they are.",
+        "`runs` also has a column for each swept key or parameter, named as in the sweep (with the",
+        "prefix `sweep.` if a table has a column of that name), and with `[variants]` the column",
+        "`variant`. Their values are text, as written; if all values of a column are quantities of",
+        "one kind, a second column has them as numbers, with the unit at the end of its name:",
+        "`delay_ms`, `network.dumbbell.rate_mbit_s`.",
+        "`samples` has a column for each internal quantity of the congestion controls in use, like",
+        "`cubic_w_max`: [their pages](congestion-controls.md) and `tcplab explain NAME` define",
+        "them.",
         "",
         *ON_SCREEN,
         *captures(),
@@ -267,7 +268,7 @@ def tables_page() -> str:
 def captures() -> Iterator[str]:
     """The sections of the tables of captures."""
     yield "\n# Tables of captures\n"
-    yield "`tcplab capture` and `lab.capture` fill them from a"
+    yield "`tcplab capture` and `lab.capture` fill these tables from a"
     yield "[packet capture](../how-to/capture.md)."
     table = ""
     for name, column, meaning in _core.capture_columns():
@@ -286,7 +287,7 @@ def algorithms_page() -> str:
         'A flow chooses one by name, `cc = "cubic"`, with a preset of parameters,',
         '`cc = "cubic/2008"`, or with parameters, `cc = { name = "cubic", beta = 0.5 }`.',
         "`tcplab explain NAME` prints its page.\n",
-        "| name | since | goes by | what it does | reference |",
+        "| name | since | based on | what it does | reference |",
         "|---|---|---|---|---|",
     ]
     for it in _core.algorithms():
@@ -308,8 +309,8 @@ def profiles_page() -> str:
         "# Profiles\n",
         NOTICE,
         'A profile sets all options of the transport, `stack.profile = "linux-6.12"`: for all',
-        "flows, a host or a flow. Options given beside it count more; the",
-        "[reference of experiment files](experiment.md#stack) says what each means.",
+        "flows, a host or a flow. Options given beside it take precedence; the",
+        "[reference of experiment files](experiment.md#stack) defines each of them.",
         "`tcplab list profiles --explain NAME` prints these tables.\n",
     ]
     for name, summary in _core.profiles():

@@ -51,8 +51,8 @@ html_theme_options: dict[str, list[str]] = {"top_of_page_buttons": []}
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
-# README lists what there is, as "- How to: [...](docs/how-to/...), ...".
-LISTED = re.compile(r"^- (?:([A-Z][\w -]+): )?(\[.*?)(?=^- |^$)", re.MULTILINE | re.DOTALL)
+# README lists the pages, as "- How to run it: [...](docs/how-to/...), ...", over several lines.
+LISTED = re.compile(r"^- (?:([A-Z][\w -]+):\s+)?(\[.*?)(?=^- |^$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([\w/.-]+)\.md\)")
 # Pages that others list.
 BELOW = {

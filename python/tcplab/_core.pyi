@@ -1,4 +1,4 @@
-"""The Rust side: text in, tables out. `tcplab` wraps it; nothing else should need it."""
+"""The Rust side: text in, tables out. Only the package `tcplab` should use it directly."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -55,26 +55,26 @@ __all__ = [
 __version__: str
 
 class ConfigError(ValueError):
-    """An experiment that cannot be run: one line for each mistake, with its place."""
+    """An experiment cannot be run: one line for each mistake, with its place."""
 
 class TooLargeError(ConfigError):
-    """A run that holds more memory than it gets."""
+    """A run needs more memory than its limit."""
 
 class KernelError(Exception):
-    """A kernel cannot be had, or not used."""
+    """A kernel cannot be built, found or used."""
 
 class RunError(Exception):
-    """A run failed: what it ran in, or its programs."""
+    """A run failed: the kernel, or a program in it."""
 
 class InternalError(Exception):
-    """A run broke a law that no run may break: a mistake in tcplab, not in the experiment."""
+    """A run broke a law that every run must keep: a bug in tcplab, not in the experiment."""
 
 class Interrupted(Exception):  # noqa: N818 (a state, not a mistake)
     """A run was stopped before its end."""
 
 @final
 class Algorithm:
-    """A congestion control, as listings show it."""
+    """A congestion control, with the texts for listings."""
 
     @property
     def name(self) -> str: ...
@@ -97,7 +97,7 @@ class Algorithm:
 
 @final
 class Document:
-    """An experiment as it was written, and the name of its file for messages."""
+    """An experiment as written, and the name of its file for messages."""
 
     @staticmethod
     def from_toml(text: str, file: str | None = None) -> Document: ...
@@ -112,7 +112,7 @@ class Document:
 
 @final
 class Plan:
-    """One run with nothing left open."""
+    """A fully resolved run."""
 
     @staticmethod
     def from_json(text: str) -> Plan: ...
@@ -156,7 +156,7 @@ class Plan:
 
 @final
 class Watch:
-    """How far runs are that go on one after the other; and the means to stop them."""
+    """Observes the progress of runs that are executed in sequence, and can stop them."""
 
     def __new__(cls, memory: int | None = None) -> Watch: ...
     @property
@@ -165,7 +165,7 @@ class Watch:
 
 @final
 class Frame:
-    """A table of results, to be read by the Arrow PyCapsule interface."""
+    """A table of results, readable through the Arrow PyCapsule interface."""
 
     @property
     def parts(self) -> int: ...
@@ -174,7 +174,7 @@ class Frame:
 
 @final
 class Batch:
-    """What became of plans that ran one after the other."""
+    """The outcome of plans that were executed in sequence."""
 
     @property
     def tried(self) -> int: ...
@@ -187,7 +187,7 @@ class Batch:
 
 @final
 class Group:
-    """The tables of runs that follow each other in each of them."""
+    """The tables of several runs, whose rows are contiguous in each table."""
 
     @property
     def frames(self) -> list[tuple[str, Frame]]: ...
@@ -236,7 +236,7 @@ class Kernel:
 
 @final
 class StoredTables:
-    """The tables of a stored run, filled part by part."""
+    """Rebuilds the tables of a stored run, part by part."""
 
     def __new__(cls) -> StoredTables: ...
     def add(self, table: str, columns: Sequence[tuple[str, str, Sequence[object]]]) -> None: ...
@@ -275,7 +275,7 @@ def register(name: str, class_: Any, version: str) -> None: ...
 
 @final
 class Init:
-    """What a flow is started with."""
+    """The initial parameters of a flow."""
 
     @property
     def mss(self) -> int: ...
@@ -286,7 +286,7 @@ class Init:
 
 @final
 class FlowState:
-    """What the sender knows. Windows are in segments."""
+    """The state of the sender. Windows are in segments."""
 
     @property
     def now_s(self) -> float: ...
@@ -315,7 +315,7 @@ class FlowState:
 
 @final
 class Ack:
-    """What one ACK brought. Counts are of segments."""
+    """The information that one ACK brought. Counts are in segments."""
 
     @property
     def acked(self) -> int: ...
@@ -349,7 +349,7 @@ class Congestion:
 
 @final
 class Control:
-    """A decision."""
+    """A congestion control's decision: window and pacing rate."""
 
     def __new__(
         cls,
@@ -362,7 +362,7 @@ class Control:
 
 @final
 class Syncing:
-    """Brings what is written to a folder to the disk, every second."""
+    """Flushes everything written to a folder to disk, every second."""
 
     def __new__(cls, folder: Path) -> Syncing: ...
     def written(self) -> None: ...

@@ -278,8 +278,8 @@ def test_what_asks_for_less_is_advised_where_it_does_as_well() -> None:
 
 
 def test_a_smaller_buffer_than_the_path_holds_is_found(tmp_path: Path) -> None:
-    # 20 Mbit/s and 100 ms hold 250 kB; a buffer of 64 kB leaves most of the link unused. Pacing
-    # would limit the sender further (see the page of limits).
+    # 20 Mbit/s and 100 ms hold 250 kB; a buffer of 64 kB leaves most of the link unused. The
+    # sender paces, because so small a buffer limits only a paced sender (see the page of limits).
     plain = lossy()
     plain["network"]["dumbbell"] |= {"rate": "20 Mbit/s", "rtts": ["100 ms"], "loss": 0}
     plain["flows"][0]["stack"] = {"wmem": "64 kB", "pacing": True}

@@ -287,7 +287,10 @@ def test_what_cannot_be_shown_is_refused(
     damaged.write_bytes(b"")
     done = tcplab("show", "all/out")
     assert done.returncode == 2
-    assert "flows.parquet is damaged, or of another group of runs; running it again" in done.stderr
+    assert (
+        "flows.parquet is damaged, or belongs to another group of runs; run the experiment again"
+        in done.stderr
+    )
     (tmp_path / "all" / "out" / "runs.json").write_text("[1]")
     said = "runs.json: is not the list of runs that tcplab run writes"
     assert said in tcplab("show", "all/out").stderr
@@ -453,7 +456,7 @@ def test_new_files_run(tcplab: Command, tmp_path: Path) -> None:
     done = tcplab("new", "dumbbell")
     assert done.returncode == 2
     assert "dumbbell.toml: is there already" in done.stderr
-    assert 'nothing to start from is called "x"' in tcplab("new", "x").stderr
+    assert 'no template is called "x"' in tcplab("new", "x").stderr
     assert "no is not a folder" in tcplab("new", "lan", "no/lan.toml").stderr
 
 

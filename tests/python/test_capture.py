@@ -95,7 +95,7 @@ def test_the_command_prints_tables_and_keeps_them(tcplab: Command, small_file: P
     assert pl.read_parquet(told / "capture_flows.parquet").equals(lab.capture.flows(small_file))
     info = tcplab("capture", "info", small_file)
     assert "small.pcap: 6 packets, 2,240 bytes in 0.320 s; 1 TCP connections" in info.stdout
-    assert "snap length: 2 packets were not kept whole" in info.stdout
+    assert "snap length: 2 packets were cut to the snap length" in info.stdout
     everything = json.loads(tcplab("capture", "info", small_file, "--format", "json").stdout)
     assert [*everything] == ["totals", "lengths", "protocols", "faults"]
     lengths = tcplab("capture", "info", small_file, "--table", "lengths", "--format", "csv")

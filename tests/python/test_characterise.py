@@ -446,7 +446,7 @@ def test_what_is_neither_capture_nor_log_is_refused(tcplab: Command, tmp_path: P
     for arguments, said in [
         (["x.txt"], "error: x.txt: is not a capture: it begins with 6e 6f 20 6c"),
         (["x.json"], "error: x.json: this JSON is neither a HAR file, nor records of"),
-        (["ssl.log"], "error: ssl.log:2: this log of Zeek's is no conn.log"),
+        (["ssl.log"], "error: ssl.log:2: this log of Zeek is not a conn.log"),
         (["cut.log"], "error: cut.log:7: has 10 columns; #fields has 14"),
         (["word.csv"], "error: word.csv:2: 'many' is not a number"),
         (["nowhere"], "error: nowhere: no such file or directory"),

@@ -102,7 +102,7 @@ def test_files_that_cannot_be_read_are_refused(tcplab: Command, tmp_path: Path) 
     for file, message in {
         "pipe.toml": "error: pipe.toml: is not a file\n",
         "/dev/zero": "error: /dev/zero: is not a file\n",
-        "large.toml": "error: large.toml: is larger than 64 MB, the most that is read\n",
+        "large.toml": "error: large.toml: is larger than the limit of 64 MB\n",
         "missing.toml": "error: missing.toml: no such file or directory\n",
         "folder": "error: folder: is a directory\n",
         "binary.toml": "error: binary.toml: this is not a text file (UTF-8)\n",

@@ -118,7 +118,7 @@ def test_a_cache_that_cannot_be_written_is_refused(
 def test_kernels_that_are_not_there(tcplab: Command, cache: Path) -> None:
     done = tcplab("kernel", "list")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "there are none; `tcplab kernel build` makes one\n"
+    assert done.stderr == "there are no kernels; `tcplab kernel build` builds one\n"
     assert 'no kernel is called "6.12"; there are none' in refusal(tcplab, "remove", "6.12")
     assert "cannot be the name" in refusal(tcplab, "remove", "..")
     assert not cache.exists()

@@ -726,7 +726,7 @@ def test_times_that_the_kernel_cannot_count_are_refused() -> None:
         lab.ConfigError, match=r"user_timeout: .*fraction of a millisecond"
     ) as raised:
         on_linux(duration="1 s", network=link(), flows=[flow()], stack=fine)
-    assert "keepalive.idle: a time of keepalives that is no number of seconds" in str(raised.value)
+    assert "keepalive.idle: a keepalive time that is not a whole number" in str(raised.value)
 
 
 def test_a_receive_buffer_that_the_kernel_does_not_take_is_refused(kernel: lab.Kernel) -> None:
@@ -1114,19 +1114,19 @@ def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_pat
         ('cpu.call = "1 us"', "hosts.r.cpu.call: time spent in system calls"),
         (
             'cpu.packet = "1 us"\nhosts.r.qdisc = "fq"',
-            "hosts.r.cpu: a processor beside a queue of the host",
+            "hosts.r.cpu: a processor on a host with a `qdisc`",
         ),
         (
             'cpu.packet = "1 us"\nhosts.r.gro = "20 us"',
-            "hosts.r.cpu: a processor beside receive offload",
+            "hosts.r.cpu: a processor on a host with receive offload",
         ),
         (
             'cpu.packet = "1 us"',
-            "hosts.r.cpu: a processor of a host that forwards packets",
+            "hosts.r.cpu: a processor on a host that forwards packets",
         ),
         (
             'stack.tso = true\nhosts.a.cpu.packet = "1 us"',
-            "hosts.a.cpu: a processor that programs with datagrams wait for",
+            "hosts.a.cpu: a processor on a host that sends UDP",
         ),
     ],
 )
@@ -1163,8 +1163,8 @@ def test_what_kernels_did_in_other_days_is_refused(tcplab: Command, tmp_path: Pa
     done = tcplab("run", "old.toml", "--on", "linux")
     assert done.returncode == 2
     recovery, reduction = sorted(done.stderr.splitlines())
-    assert "flows[0].stack.recovery: another recovery without SACK" in recovery
-    assert "flows[0].stack.reduction: another reduction" in reduction
+    assert "flows[0].stack.recovery: a recovery without SACK other than" in recovery
+    assert "flows[0].stack.reduction: a reduction other than" in reduction
     assert "--on sim" in reduction
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -45,9 +46,10 @@ def test_the_graph_of_crates_is_that_of_their_manifests() -> None:
     (sentence,) = re.findall(r"^Dependencies point one way: .*?\. ", CONTRIBUTING, re.M | re.S)
     stated: dict[str, set[str]] = defaultdict(set)
     for part in re.findall(r"`([^`]+)`", sentence):
-        below, above = (re.split(r",\s*", side.strip()) for side in part.split("<-"))
-        for crate in above:
-            stated[crate].update(below)
+        sides = [re.split(r",\s*", side.strip()) for side in part.split("<-")]
+        for below, above in pairwise(sides):
+            for crate in above:
+                stated[crate].update(below)
     real = dependencies()
 
     def reached(crate: str) -> set[str]:

@@ -27,6 +27,7 @@ from tcplab._report._content import Content, content
 from tcplab._report._html import html
 from tcplab._report._markdown import markdown
 from tcplab._report._phrases import phrase, plain
+from tcplab._report._sawtooth import cycles
 from tcplab._report._single_runs import PANELS
 from tcplab._results.versus import percent
 from tcplab._store.failures import keep_failed
@@ -103,7 +104,7 @@ def test_what_cannot_be_told_says_how_many_runs_would() -> None:
     found = content(results)
     headline = plain(found.answer.headline)
     assert headline.startswith("It cannot be told whether newreno gives more or less goodput than")
-    digits = int(re.findall(r"about ([\d,]+) more runs", headline)[0].replace(",", ""))
+    digits = int(re.findall(r"about ([\d,]+) more pairs", headline)[0].replace(",", ""))
     # Rounded to two digits.
     assert digits == pytest.approx(rows["more_runs"][0], rel=0.05)
     assert found.trust.weight == "care"
@@ -131,8 +132,8 @@ def test_two_runs_that_agree_are_no_proof() -> None:
     assert row["verdict"] == "unknown"
     assert row["relative_low"] * row["relative_high"] > 0
     headline = plain(content(results).answer.headline)
-    assert headline.startswith("In 2 pairs of runs newreno gives ")
-    assert ", but that may be chance" in headline
+    assert headline.startswith("It cannot be told whether newreno gives more or less goodput")
+    assert re.search(r", but as one of \d comparisons that may be chance", headline)
 
 
 def test_what_is_better_at_a_cost_says_the_cost() -> None:
@@ -159,7 +160,14 @@ def test_what_is_better_at_a_cost_says_the_cost() -> None:
     assert "more goodput than queue 0.2 BDP, at a mean RTT that is " in headline
     assert headline.endswith(" higher.")
     worse = [plain(one.said) for one in found.answer.costs if one.tone == "worse"]
-    assert any(one.startswith("One-way delay (p99) of the flow call: higher by") for one in worse)
+    assert any(
+        one.startswith("One-way delay (p99) of the flow call: from ") and "; higher by" in one
+        for one in worse
+    )
+    assert any(
+        plain(one).startswith("The flow call pays for it: its one-way delay (p99) goes from ")
+        for one in found.answer.more
+    )
     # Changes for the worse come first.
     tones = [one.tone for one in found.answer.costs]
     assert tones[: len(worse)] == ["worse"] * len(worse)
@@ -322,7 +330,13 @@ def test_the_best_of_each_group_is_marked(answers: lab.Results, said: Content) -
     for flow in ("asked", "other"):
         rows = [row for row in said.table.rows if row[1].text == flow]
         most = summary.filter(flow=flow)["goodput_mbit_s"].max()
-        assert [row[place].value for row in rows if row[place].is_best] == [most]
+        marked = [row[place].value for row in rows if row[place].is_best]
+        # With the other flow, the baseline has most, and NewReno cannot be told from it.
+        rows_ = answers.versus("cubic").filter(flow=flow, metric="goodput_mbit_s")
+        told = dict(rows_.select("flows[0].cc", "verdict").iter_rows())
+        assert told == {"asked": {"newreno": "unknown", "bbr": "higher"},
+                        "other": {"newreno": "unknown", "bbr": "lower"}}[flow]  # fmt: skip
+        assert marked == ([most] if flow == "asked" else [])
 
 
 def test_charts_draw_the_numbers_of_the_summary(answers: lab.Results, said: Content) -> None:
@@ -582,8 +596,8 @@ def test_the_paths_of_both_variants_are_told(tmp_path: Path) -> None:
         '[variants.old]\n[variants.new]\nrate = "24 Mbit/s"\n'
     )
     lab.report(lab.run(file), tmp_path / "report.md")
-    first = "In the first variant, a bottleneck of 20 Mbit/s, a base RTT of 40 ms and a queue of 67"
-    other = "in the other, a bottleneck of 24 Mbit/s and a queue of 80 packets"
+    first = "With old, a bottleneck of 20 Mbit/s, a base RTT of 40 ms and a queue of 67"
+    other = "with new, a bottleneck of 24 Mbit/s and a queue of 80 packets"
     said = (tmp_path / "report.md").read_text()
     assert first in said
     assert other in said
@@ -599,3 +613,26 @@ def test_what_changes_nothing_is_warned_of(tmp_path: Path) -> None:
     )
     lab.report(lab.run(file), tmp_path / "report.md")
     assert "With care: nothing differs" in (tmp_path / "report.md").read_text()
+
+
+def test_a_run_shorter_than_one_cycle_of_the_window_says_so() -> None:
+    # 20 Mbit/s x 40 ms is 66.7 packets of 1,500 bytes, and 4 BDP of queue 267 more. With a full
+    # queue the RTT is 40 ms + 267 x 0.6 ms = 200 ms. NewReno halves 334 and regains 167 segments,
+    # one in each round trip of 100 to 200 ms: 25 s.
+    download = lab.Flow(
+        name="download", from_="server", to="client", cc="newreno", start_jitter="300 ms"
+    )
+    shown = {"chain": CHAIN | {"queue": "4 BDP"}}
+    plan = json.loads(experiment(flows=[download], network=shown).plans()[0].to_json())
+    [(flow, seconds)] = cycles(plan)
+    assert flow == "download"
+    assert seconds == pytest.approx(25, rel=0.02)
+    results = lab.run(experiment(flows=[download], network=shown, repeat=3))
+    titles = {one.title for one in content(results).trust.remarks}
+    assert titles == {"Less than one cycle of the window", "Few repetitions"}
+    # With losses, or a size, it is not the queue that ends a cycle.
+    for other in (
+        experiment(flows=[download], network={"chain": CHAIN | {"loss": "1 %"}}),
+        experiment(flows=[download.replace(traffic=lab.BulkTraffic(size="1 MB"))], network=shown),
+    ):
+        assert list(cycles(json.loads(other.plans()[0].to_json()))) == []

@@ -59,7 +59,7 @@ def serving(place: object, *words: str) -> Iterator[str]:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 0
-    assert said == "Ctrl-C ends it. Who has this address sees the results:\n"
+    assert said == "Ctrl-C stops the server. Anyone with this address can see the results:\n"
 
 
 def asked(address: str, path: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:
@@ -173,7 +173,7 @@ def test_what_cannot_be_served_is_refused(tcplab: Command, store: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         refused = tcplab("serve", store, "--port", port)
-    said = f"error: --port: {port} cannot be had: address already in use\n"
+    said = f"error: --port: {port} is not available: address already in use\n"
     assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", said)
     refused = tcplab("serve", store, "--port", "65536")
     assert refused.returncode == 2

@@ -57,7 +57,7 @@ def put_pipe(file: Path) -> None:
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "a table cut short": (
         lambda group, _: (group / "samples.parquet").write_bytes(b"PAR1"),
-        "samples.parquet is damaged, or of another group of runs",
+        "samples.parquet is damaged, or belongs to another group of runs",
     ),
     "a bit turned over": (
         lambda group, _: turn(group / "links.parquet"),
@@ -65,7 +65,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "the table of another group": (
         lambda group, other: shutil.copy(other / "flows.parquet", group / "flows.parquet"),
-        "flows.parquet is damaged, or of another group of runs",
+        "flows.parquet is damaged, or belongs to another group of runs",
     ),
     "no table": (lambda group, _: (group / "drops.parquet").unlink(), "drops.parquet is missing"),
     "no plans": (lambda group, _: (group / "plans.parquet").unlink(), "plans.parquet is missing"),
@@ -78,14 +78,14 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         lambda group, _: (group / "files.sha256").write_text(""),
         "plans.parquet is not listed in files.sha256",
     ),
-    "all of another group": (swap, "plans.parquet is of another group of runs"),
+    "all of another group": (swap, "plans.parquet belongs to another group of runs"),
     "a file in the place of the folder": (
         lambda group, _: put_file(group),
         "plans.parquet cannot be read: not a directory",
     ),
     "a pipe in the place of a table": (
         lambda group, _: put_pipe(group / "flows.parquet"),
-        "flows.parquet is damaged, or of another group of runs",
+        "flows.parquet is damaged, or belongs to another group of runs",
     ),
     "a folder in the place of a table": (
         lambda group, _: put_folder(group / "runs.parquet"),
@@ -417,7 +417,7 @@ FORGERIES: dict[str, tuple[Damage, str]] = {
     ),
     "the tables and the digest of another run": (
         take_tables_and_digest,
-        "the law `value` is broken .*: it is of another run",
+        "the law `value` is broken .*: the row is of another run",
     ),
     "a number": (change_a_number, "the tables of .* do not have the digest of plans.parquet"),
     "no table of ours": (

@@ -86,7 +86,7 @@ def test_a_file_that_the_digest_does_not_cover_has_its_checksum(stored: Path) ->
     assert (finding.run, finding.where, finding.what) == (
         None,
         "runs.parquet",
-        "is damaged, or of another group of runs",
+        "is damaged, or belongs to another group of runs",
     )
     sum_up(first(stored))
     (first(stored) / lab._store.checksums.LIST).unlink()
@@ -112,7 +112,7 @@ def test_a_damaged_table_is_found(stored: Path, kept: int) -> None:
     path.write_bytes(path.read_bytes()[:kept])
     finding = only(lab.verify(stored))
     assert (finding.folder, finding.where) == (first(stored), "samples.parquet")
-    assert finding.what == "is damaged, or of another group of runs"
+    assert finding.what == "is damaged, or belongs to another group of runs"
     sum_up(first(stored))
     finding = only(lab.verify(stored))
     assert finding.what.startswith("cannot be read: ")
@@ -133,7 +133,7 @@ def test_a_table_of_another_run_is_found(stored: Path, small: lab.Experiment) ->
     sum_up(first(stored))
     changed, broken = lab.verify(stored).findings
     assert "digest" in changed.what
-    assert "it is of another run" in broken.what
+    assert "the row is of another run" in broken.what
 
 
 def test_a_table_of_another_program_is_found(stored: Path) -> None:
@@ -155,10 +155,10 @@ def test_a_plan_that_was_changed_is_found(stored: Path) -> None:
     table = pl.read_parquet(path)
     plan = json.loads(table["plan"][0])
     for change, said in [
-        ({"duration": "3 s"}, "was changed: another id belongs to what it says"),
+        ({"duration": "3 s"}, "was changed: its content has another id"),
         ({"id": "0123456789abcdef"}, "is of the run 0123456789abcdef"),
-        ({"lanes": []}, "it names a link that it has not"),
-        ({"seed": "many"}, "is no plan of this version"),
+        ({"lanes": []}, "the plan names a link that it does not have"),
+        ({"seed": "many"}, "cannot read the plan"),
     ]:
         table.with_columns(plan=pl.lit(json.dumps(plan | change))).write_parquet(path)
         sum_up(path.parent)

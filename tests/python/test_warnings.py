@@ -194,7 +194,7 @@ NAMED = {
             "may be packets of 1.5 kB; to let all pass, give 1.5 kB or more",
             "line 8: network.chain.back.queue.rate: is 20 Mbit/s, and the rate of the link "
             "10 Mbit/s: nothing is held back",
-            "line 2: every: is 2 s, and what is measured lasts 1 s: one interval",
+            "line 2: every: is 2 s, and the measured part lasts 1 s: there is one interval",
         ],
     ),
     "changes that come late": (
@@ -220,8 +220,8 @@ NAMED = {
         TWO_LINKS,
         [
             'line 8: network.links[1]: is never used: packets between "b" and "a" take the link of '
-            "network.links[0]; to use both, lead this one through a node of its own and choose "
-            "that with [[network.routes]]"
+            "network.links[0]; to use both, lead this link through a node of its own and choose "
+            "that node with [[network.routes]]"
         ],
     ),
     # 10 Mbit/s over no time is zero; a queue holds at least one packet.
@@ -238,8 +238,8 @@ NAMED = {
         SMALL_BUFFERS,
         [
             "line 6: flows[0].stack.wmem: 1 kB is less than a segment, which has up to 1.46 kB: "
-            "Linux keeps a packet in spite of it, others send pieces; to avoid that, give 1.46 kB "
-            "or more",
+            "Linux still keeps one packet, other stacks send smaller segments; to avoid "
+            "that, give 1.46 kB or more",
             "line 8: hosts.server.stack.rmem: 1.459 kB is less than a segment, which has up to "
             "1.46 kB: no full segment ever fits into the window; to avoid that, give 1.46 kB or "
             "more",

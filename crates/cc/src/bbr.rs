@@ -85,7 +85,7 @@ const NOMINAL_RTT: u64 = 1_000;
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "bbr",
     kind: Kind::Model,
-    summary: "paces at the greatest delivery rate seen, keeps two windows of it in flight",
+    summary: "paces at the measured bottleneck bandwidth, with at most two BDPs in flight",
     reference: "ACM Queue 14(5), 2016",
     year: 2016,
     marks: Marks::AsSet,

@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "bic",
     kind: Kind::Loss,
-    summary: "a binary search for the window between the last loss and what it left",
+    summary: "a binary search between the window at the last loss and the reduced window",
     reference: "Xu, Harfoush, Rhee 2004",
     year: 2004,
     marks: Marks::AsSet,
@@ -52,7 +52,8 @@ pub const ALGORITHM: Algorithm = Algorithm {
     presets: &[
         Preset {
             name: "2004",
-            summary: "the published algorithm: it halves what is in question, and keeps seven eighths",
+            summary: "the published algorithm: each step halves the search range, and a loss \
+                      keeps seven eighths of the window",
             // smooth_part by its own definition: log(B / (B * Smin)) / log(B / (B - 1)) + B round
             // trips, with B = 2 and Smin = 0.01: 6.6 + 2.
             source: "Xu, Harfoush, Rhee 2004: Smax = 32, Smin = 0.01, low_window = 14, beta = 0.125",

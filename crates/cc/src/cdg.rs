@@ -78,7 +78,8 @@ pub struct Config {
     /// `window`).
     #[serde(deserialize_with = "word")]
     pub backoff_factor: u64,
-    /// What ends slow start: 1 for a train of ACKs, 2 for delay, 3 for either, 0 for losses only.
+    /// The signals that end slow start: 1 for a train of ACKs, 2 for delay, 3 for either, 0 for
+    /// losses only.
     #[serde(deserialize_with = "up_to_3")]
     pub hystart_detect: u64,
     /// The number of ineffectual back-offs in a row after which there are no more; 0 for no limit.

@@ -46,7 +46,7 @@ use tcplab_units::Duration;
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "compound",
     kind: Kind::LossAndDelay,
-    summary: "NewReno's window, and one beside it that grows fast while queues are short",
+    summary: "NewReno's window, plus a delay window that grows fast while queues are short",
     reference: "draft-sridharan-tcpm-ctcp-02",
     year: 2005,
     marks: Marks::AsSet,

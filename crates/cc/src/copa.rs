@@ -50,7 +50,7 @@ mod velocity;
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "copa",
     kind: Kind::Delay,
-    summary: "the rate that the queueing delay calls for, and a short queue",
+    summary: "a target rate set by the queueing delay, and a short queue",
     reference: "Arun, Balakrishnan, NSDI 2018",
     year: 2018,
     marks: Marks::AsSet,

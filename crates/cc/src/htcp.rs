@@ -35,7 +35,8 @@ use tcplab_units::{Duration, Time};
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "htcp",
     kind: Kind::Loss,
-    summary: "grows faster the longer no loss came, and keeps what empties the queue",
+    summary: "grows faster the longer no loss occurs, and a loss keeps as much as empties the \
+              queue",
     reference: "Leith, Shorten 2004",
     year: 2004,
     marks: Marks::AsSet,

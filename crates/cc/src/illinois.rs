@@ -36,7 +36,7 @@ use tcplab_units::Duration;
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "illinois",
     kind: Kind::LossAndDelay,
-    summary: "delay decides how fast the window grows, and how much a loss takes of it",
+    summary: "the delay sets how fast the window grows, and how much a loss cuts it",
     reference: "Liu, Başar, Srikant 2006; Linux tcp_illinois.c",
     year: 2006,
     marks: Marks::AsSet,

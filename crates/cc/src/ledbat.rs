@@ -41,7 +41,7 @@ mod delays;
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "ledbat",
     kind: Kind::Delay,
-    summary: "at most 100 ms of queue, and gives way to everyone else",
+    summary: "keeps the queueing delay within 100 ms, and yields to other flows",
     reference: "RFC 6817",
     year: 2009,
     marks: Marks::AsSet,

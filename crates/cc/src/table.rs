@@ -92,7 +92,7 @@ pub struct Parameter {
     pub name: String,
     /// Its default.
     pub default: Value,
-    /// What it means.
+    /// The meaning of the column.
     pub meaning: String,
 }
 

@@ -107,7 +107,7 @@ impl Default for Config {
 pub enum Rules {
     /// The kernel's.
     Linux,
-    /// That of the papers.
+    /// The rule of the papers.
     Paper,
     /// ns-2's reading of the papers.
     Ns2,

@@ -15,9 +15,9 @@
 //! - The decrease: a loss with fewer than `beta` segments in the queue is probably not due to
 //!   congestion, and four fifths of the window are kept. With more, the window is halved.
 //!
-//! That helps on wireless links, where losses are random and the queue is short. With long queues
-//! and no random losses Veno is a slightly slower Reno. Like Vegas it depends on `base_rtt`, and so
-//! on having seen the path empty.
+//! Both rules help on wireless links, where losses are random and the queue is short. With long
+//! queues and no random losses Veno is a slightly slower Reno. Like Vegas it depends on `base_rtt`,
+//! and so on having seen the path empty.
 //!
 //! Both flavours use the kernel's arithmetic, with `diff` in half segments. In the kernel, the
 //! number of RTT samples is never reset, so the estimate starts with the third sample of the

@@ -37,7 +37,7 @@ use tcplab_units::{Duration, Time};
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "westwood",
     kind: Kind::LossAndDelay,
-    summary: "after a loss, the window that the rate of the ACKs needs without a queue",
+    summary: "a loss cuts the window to the BDP that the rate of the ACKs gives",
     reference: "Casetti, Gerla, Mascolo, Sanadidi, Wang: TCP Westwood, Wireless Networks 8, 2002",
     year: 2001,
     marks: Marks::AsSet,

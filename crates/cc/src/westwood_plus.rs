@@ -11,9 +11,9 @@
 //!   the window is reduced to a half, as in Reno;
 //! - after a timeout: that `ssthresh`, and slow start. `RTTmin` is reset until the next ACK.
 //!
-//! That is Linux's `westwood`, to the integer, and the default. In the paper there is one filter,
-//! `0.9 old + 0.1 new`, no minimum interval, and the window is set when the loss is found:
-//! `filter = "paper"`. Growth is Reno's.
+//! These rules are those of Linux's `westwood`, to the integer, and the default. In the paper there
+//! is one filter, `0.9 old + 0.1 new`, no minimum interval, and the window is set when the loss is
+//! found: `filter = "paper"`. Growth is Reno's.
 //!
 //! Westwood+ keeps links full where losses are random, and empties a queue that it has filled. A
 //! loss before the filters have settled, within some twenty round trips, leaves too small a window:

@@ -40,7 +40,7 @@ use tcplab_units::Duration;
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "yeah",
     kind: Kind::LossAndDelay,
-    summary: "fast while the queue is short, like Reno and draining it when it is not",
+    summary: "fast while the queue is short; like Reno, and draining the queue, while it is long",
     reference: "Baiocchi, Castellani, Vacirca 2007; Linux tcp_yeah.c",
     year: 2007,
     marks: Marks::AsSet,

@@ -1,4 +1,4 @@
-//! What the engine asks of a packet: size, payload, flow key and marks.
+//! The packet interface of the engine: size, payload, flow key and marks.
 
 use crate::route::Flow;
 use std::fmt::Debug;
@@ -13,7 +13,8 @@ pub struct Departure {
     pub goes_on: bool,
 }
 
-/// What the engine must know of a packet. Packets are small values, copied from lane to lane.
+/// The properties of a packet that the engine uses. Packets are small values, copied from lane to
+/// lane.
 pub trait Packet: Copy + Debug + 'static {
     /// The packet's size on the wire, headers included.
     fn wire_bytes(&self) -> u32;

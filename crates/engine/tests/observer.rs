@@ -1,4 +1,4 @@
-//! What an observer is told of packets.
+//! The events that an observer receives for packets.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use tcplab_engine::{

@@ -36,7 +36,7 @@ pub struct Job {
     pub links: Vec<Link>,
     /// The traffic.
     pub flows: Vec<Flow>,
-    /// What the kernel records.
+    /// The kernel's records.
     pub record: Record,
     /// The user and the access of programs; `None` without programs.
     pub programs: Option<Programs>,
@@ -324,7 +324,7 @@ impl Traffic {
     }
 }
 
-/// What the kernel records, besides a summary of each connection.
+/// The kernel's records, besides a summary of each connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The sampling interval of connections; `None` means never, 0 at every ACK.

@@ -1,5 +1,5 @@
 //! The confinement of a kernel as a process of the machine: Landlock and seccomp, where available.
-//! It holds even if a program takes over the guest's kernel.
+//! The confinement holds even if a program takes over the guest's kernel.
 
 use crate::capabilities;
 use landlock::{
@@ -25,13 +25,13 @@ const NEWEST: ABI = ABI::V9;
 const LIBRARIES: [&str; 6] =
     ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache"];
 
-/// What a kernel may access.
+/// The files that a kernel may access.
 pub(crate) struct Needs<'a> {
     /// The kernel's program.
     pub kernel: &'a Path,
     /// The folders to which it writes: the run's, and that of its memory.
     pub writes: [&'a Path; 2],
-    /// What programs in it may read.
+    /// The files that programs in the kernel may read.
     pub reads: &'a [OsString],
 }
 

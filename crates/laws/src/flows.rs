@@ -65,7 +65,7 @@ fn check(
             return Err(rows.broken(Law::Value, row, "the experiment has no such flow"));
         };
         if flows.retransmitted_segments[row] > sent[row] {
-            let what = "more segments were sent again than were sent";
+            let what = "more segments were retransmitted than were sent";
             return Err(rows.broken(Law::Bytes, row, what));
         }
         let elapsed = flows.end_s[row] - flows.start_s[row];
@@ -74,7 +74,9 @@ fn check(
         let outcome = rows.text(flows.outcome[row]);
         let is_turned = rows.text(flows.from[row]) != Some(plan.nodes[flow.from].as_str());
         let what = match outcome {
-            Some("completed") if completion[row].is_nan() => "it completed without a time",
+            Some("completed") if completion[row].is_nan() => {
+                "the flow completed without a completion time"
+            }
             Some("completed") if !is_close(completion[row], elapsed) => {
                 "`completion_s` is not the time from `start_s` to `end_s`"
             }
@@ -82,18 +84,20 @@ fn check(
                 if (bytes[row], sent[row]) != (0, 0)
                     || !(goodput[row].is_nan() && flows.rtt_min_ms[row].is_nan()) =>
             {
-                "it has not started, and has sent or received"
+                "the flow has not started, but has sent or received"
             }
             Some("completed") => "",
-            _ if !completion[row].is_nan() => "it has not completed, and has a time of completion",
+            _ if !completion[row].is_nan() => {
+                "the flow has not completed, but has a completion time"
+            }
             _ => "",
         };
         let what = if !what.is_empty() {
             what
         } else if goodput[row].is_nan() != share[row].is_nan() {
-            "`goodput_mbit_s` and `bottleneck_share` are not there together"
+            "only one of `goodput_mbit_s` and `bottleneck_share` has a value"
         } else if goodput[row].is_nan() && bytes[row] > 0 && running > 0.0 {
-            "it has received data, and has no goodput"
+            "the flow has received data, but has no goodput"
         } else if !goodput[row].is_nan()
             && !is_rate(
                 goodput[row],
@@ -101,8 +105,8 @@ fn check(
                 (flows.start_s[row].max(begin_s), flows.end_s[row].min(until_s)),
             )
         {
-            "`goodput_mbit_s` is not `bytes` over the time from `start_s` to `end_s`, as far as \
-             it is measured"
+            "`goodput_mbit_s` is not `bytes` over the measured part of the time from `start_s` to \
+             `end_s`"
         } else if !goodput[row].is_nan() && !is_close(share[row] * rate(plan, flow), goodput[row]) {
             "`bottleneck_share` is not `goodput_mbit_s` over the rate of the bottleneck"
         } else {
@@ -153,7 +157,10 @@ fn check_rate(
         let once = capacity.until(end) - capacity.until(start) + link.mtu as f64 + late;
         let most = if matches!(*flow.traffic, TrafficPlan::Command(_)) { 2.0 * once } else { once };
         if bytes > most * (1.0 + ROUNDING) {
-            let what = format!("it received {bytes} bytes, and {} takes {most:.0}", link.name);
+            let what = format!(
+                "the flow received {bytes} bytes, and {} carries at most {most:.0}",
+                link.name
+            );
             return Err(rows.broken(Law::Rate, row, what));
         }
     }
@@ -164,7 +171,7 @@ fn check_rate(
 pub(crate) fn check_totals(tables: &Tables) -> Result<(), Box<Broken>> {
     let flows = &tables.flows;
     if tables.totals.flows.len() != flows.len() {
-        let what = "there is not one count for each row of the table of flows";
+        let what = "the number of counts differs from the rows of the table of flows";
         return Err(Broken::in_all(Law::Bytes, what));
     }
     flows.parts().try_for_each(|part| {

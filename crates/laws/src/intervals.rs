@@ -58,7 +58,7 @@ impl Check<IntervalRow> for Intervals<'_> {
     fn check(&mut self, rows: &Rows<'_, IntervalRow>) -> Result<(), Box<Broken>> {
         let measured = self.plan.measured();
         if measured.every.is_none() {
-            return Err(rows.broken(Law::Time, 0, "nothing asks for intervals"));
+            return Err(rows.broken(Law::Time, 0, "the experiment records no intervals"));
         }
         values::check(self.plan, rows)?;
         let (from_s, to_s) = (measured.from.as_secs_f64(), measured.to.as_secs_f64());
@@ -83,9 +83,9 @@ impl Check<IntervalRow> for Intervals<'_> {
             let sum = &mut flow.sums;
             let (start, end) = (intervals.start_s[row], intervals.end_s[row]);
             let (law, what) = if !(from_s <= start && start < end && end <= to_s) {
-                (Law::Time, "it does not lie within what is measured")
+                (Law::Time, "the interval does not lie within the measured part")
             } else if start < sum.until_s {
-                (Law::Time, "it begins before the interval before it ends")
+                (Law::Time, "the interval begins before the previous one ends")
             } else if !is_rate(intervals.goodput_mbit_s[row], counts[0][row], (start, end)) {
                 (
                     Law::Outcome,
@@ -134,11 +134,11 @@ pub(crate) fn check_flows(
         let own = counts.map(|count| count[row]);
         if let Some(place) = (0..COUNTS.len()).find(|&place| own[place] != sum.counts[place]) {
             let (name, own, sum) = (COUNTS[place], own[place], sum.counts[place]);
-            let what = format!("`{name}` is {own}, and {sum} in all its intervals");
+            let what = format!("`{name}` is {own}, but its intervals add up to {sum}");
             return Err(rows.broken(Law::Bytes, row, what));
         }
         if flows.transfers[row].max(0) != sum.begun {
-            let what = "`transfers` is not how many began in its intervals";
+            let what = "`transfers` is not the number that began in its intervals";
             return Err(rows.broken(Law::Outcome, row, what));
         }
     }

@@ -48,9 +48,9 @@ pub(crate) fn check_flows(plan: &Plan, rows: &Rows<'_, FlowRow>) -> Result<(), B
     for (row, (&start, &end)) in flows.start_s.iter().zip(flows.end_s).enumerate() {
         let has_begun = rows.text(flows.outcome[row]) != Some("not started");
         let what = if start < 0.0 || end > end_s {
-            format!("it lasts from {start} to {end}, and the run from 0 to {end_s}")
+            format!("the row lasts from {start} to {end}, but the run from 0 to {end_s}")
         } else if has_begun && start > end {
-            format!("it begins at {start}, after its end at {end}")
+            format!("the row begins at {start}, after its end at {end}")
         } else {
             continue;
         };

@@ -180,7 +180,7 @@ impl<'a> Drops<'a> {
         let hops = lanes.iter().fold(0_u64, |hops, lane| hops.saturating_add(lane.arrived));
         let runs = tables.runs.part(0);
         if runs.slices(0..runs.len()).packet_hops != [hops.cast_signed()] {
-            let what = format!("`packet_hops` is not {hops}, which is what all links counted");
+            let what = format!("`packet_hops` is not {hops}, the sum over all links");
             return Err(Broken::at(Law::Packets, &runs, 0, what));
         }
         for (lane, (totals, listed)) in plan.lanes.iter().zip(lanes.iter().zip(&self.listed)) {

@@ -78,9 +78,9 @@ impl Check<TransferRow> for Transfers<'_> {
             let elapsed = end - start;
             let is_complete = rows.text(transfers.outcome[row]) == Some("completed");
             let (law, what) = if !(0.0 <= start && start <= end && end <= self.end_s) {
-                (Law::Time, "it does not begin before it ends, within the run")
+                (Law::Time, "the transfer does not begin before its end, within the run")
             } else if is_complete == completion[row].is_nan() {
-                (Law::Outcome, "what has completed has a time of completion, and nothing else")
+                (Law::Outcome, "a transfer has a completion time exactly if it completed")
             } else if is_complete && !is_close(completion[row], elapsed) {
                 (Law::Outcome, "`completion_s` is not the time from `start_s` to `end_s`")
             } else if !goodput[row].is_nan()
@@ -91,7 +91,7 @@ impl Check<TransferRow> for Transfers<'_> {
                     "`goodput_mbit_s` is not `bytes` over the time from `start_s` to `end_s`",
                 )
             } else if sent[row] != i64::MIN && transfers.retransmitted_segments[row] > sent[row] {
-                (Law::Bytes, "more segments were sent again than were sent")
+                (Law::Bytes, "more segments were retransmitted than were sent")
             } else if rtt[row] < least_ms - CLOCK_MS {
                 (Law::Rtt, "`rtt_min_ms` is less than the path takes")
             } else {

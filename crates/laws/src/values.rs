@@ -35,7 +35,7 @@ pub(crate) fn check_run<R: Row>(plan: &Plan, rows: &Rows<'_, R>) -> Result<(), B
     let Some(&first) = runs.first() else { return Ok(()) };
     let is_own = rows.text(first) == Some(plan.id.as_str());
     match position(runs, |run| run != first || !is_own) {
-        Some(row) => Err(rows.broken(Law::Value, row, "it is of another run")),
+        Some(row) => Err(rows.broken(Law::Value, row, "the row is of another run")),
         None => Ok(()),
     }
 }

@@ -73,9 +73,9 @@ pub enum Error {
     Patience(String),
     /// The guest makes no progress.
     #[error(
-        "the guest's clock has stood still for {seconds} s at {at} s of the experiment: something in it \
-         does not stop working; `{PATIENCE}` sets how many seconds may pass; the kernel's last lines \
-         were:\n{lines}"
+        "the guest's clock has stood still for {seconds} s at {at} s of the experiment: a process \
+         in it never goes idle; `{PATIENCE}` sets how many seconds may pass; the kernel's last \
+         lines were:\n{lines}"
     )]
     Hung {
         /// The patience in seconds.

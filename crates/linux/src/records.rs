@@ -180,7 +180,7 @@ impl Point {
 
 /// The stream is invalid: kernel and backend do not match.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("the kernel says what this version of tcplab does not understand: {0}")]
+#[error("this version of tcplab cannot read a record of the kernel: {0}")]
 pub(crate) struct Unreadable(String);
 
 impl Unreadable {

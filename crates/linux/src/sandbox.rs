@@ -1,4 +1,4 @@
-//! What programs may read of the machine, and the machine's confinements for the kernel's process.
+//! The files of the machine that programs may read, and the confinement of the kernel's process.
 
 use landlock::{
     AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetError,
@@ -8,8 +8,8 @@ use rustix::thread::secure_computing_mode;
 use std::path::PathBuf;
 use tcplab_guest::job::Programs;
 
-/// What all programs may read: the machine's programs and libraries, and the files of `/etc` that
-/// these need. Users, passwords, host names and keys are not included.
+/// Files that all programs may read: the machine's programs and libraries, and the files of `/etc`
+/// that these need. Users, passwords, host names and keys are not included.
 const SYSTEM: [&str; 17] = [
     "/usr",
     "/bin",
@@ -33,7 +33,7 @@ const SYSTEM: [&str; 17] = [
 /// The user of programs started by root: `nobody`.
 const NOBODY: u32 = 65534;
 
-/// What the programs of a run may read besides the machine's programs and libraries.
+/// Files that the programs of a run may read besides the machine's programs and libraries.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// Files and folders.

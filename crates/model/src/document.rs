@@ -299,7 +299,7 @@ impl Planning<'_, '_> {
     ) -> Option<Changed> {
         if change.at >= before.duration {
             let reason =
-                format!("is {}: the experiment of {} is over then", change.at, before.duration);
+                format!("is {}, but the experiment ends at {}", change.at, before.duration);
             mistakes.push(Problem::Invalid(reason).at(Place::Root.key(CHANGE).key(Change::AT)));
             return None;
         }

@@ -112,7 +112,7 @@ pub enum Problem {
     /// An excessive number.
     #[error("{number} {what} are too many; the most is {most}")]
     TooMany {
-        /// What is counted.
+        /// The name of the counted items.
         what: &'static str,
         /// The number.
         number: u128,

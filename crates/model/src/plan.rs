@@ -43,7 +43,7 @@ pub struct Plan {
     /// nodes.
     #[serde(default, skip_serializing_if = "<[HostPlan]>::is_empty")]
     pub hosts: Arc<[HostPlan]>,
-    /// What to record.
+    /// The recorded tables and captures.
     pub record: RecordPlan,
     /// The part of the run that results cover; `None` if that is the whole run without intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,7 +280,7 @@ pub struct TcpPlan {
     pub peer_stack: Arc<StackPlan>,
 }
 
-/// What to record.
+/// The recorded tables and captures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordPlan {
     /// When the state of flows is sampled.

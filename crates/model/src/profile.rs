@@ -116,55 +116,56 @@ fn rfc() -> Table {
         delayed_ack: OrOff::On(Duration::from_millis(200)),
             "RFC 9293 §3.8.6.3 allows up to 500 ms; stacks have used 200 ms since BSD";
         ack_every: 2, "RFC 9293 §3.8.6.3: an ACK for at least every second full segment";
-        quick_ack: 0, "no standard has it";
+        quick_ack: 0, "not in any standard";
         timestamps: true, "RFC 7323 §3";
         window_scaling: true, "RFC 7323 §2";
-        ecn: Ecn::Off, "RFC 3168 §6.1.1 leaves it to both ends to ask for it";
+        ecn: Ecn::Off, "RFC 3168 §6.1.1: optional for both ends";
         initial_window: 10, "RFC 6928 §2";
         min_rto: Duration::from_secs(1), "RFC 6298 §2.4";
         max_rto: Duration::from_secs(60), "RFC 6298 §2.5: at least 60 s";
         initial_rto: Duration::from_secs(1), "RFC 6298 §2.1";
-        rmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
-        wmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
+        rmem: Bytes(1_000_000_000), "not specified by any standard; large enough to be no limit";
+        wmem: Bytes(1_000_000_000), "not specified by any standard; large enough to be no limit";
         so_rcvbuf: OrOff::Off, "off unless SO_RCVBUF is set";
         so_sndbuf: OrOff::Off, "off unless SO_SNDBUF is set";
-        rmem_max: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
-        wmem_max: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
-        window_clamp: OrOff::Off, "no standard has it";
-        initial_receive_window: OrOff::Off, "no standard has it";
-        notsent_lowat: OrOff::Off, "no standard has it";
-        app_win: 0, "no standard has it";
-        mem: OrOff::Off, "no standard says";
+        rmem_max: Bytes(1_000_000_000), "not specified by any standard; large enough to be no limit";
+        wmem_max: Bytes(1_000_000_000), "not specified by any standard; large enough to be no limit";
+        window_clamp: OrOff::Off, "not in any standard";
+        initial_receive_window: OrOff::Off, "not in any standard";
+        notsent_lowat: OrOff::Off, "not in any standard";
+        app_win: 0, "not in any standard";
+        mem: OrOff::Off, "not specified by any standard";
         nagle: true, "RFC 9293 §3.7.4";
         limited_transmit: true, "RFC 3042";
         restart_after_idle: true, "RFC 5681 §4.1";
         pacing: false, "RFC 5681 is clocked by ACKs";
-        max_pacing_rate: OrOff::Off, "no standard has it";
+        max_pacing_rate: OrOff::Off, "not in any standard";
         rack: false, "RFC 8985, optional beside RFC 6675";
         tlp: false, "RFC 8985 §7, optional beside RFC 6675";
         reduction: Reduction::AtOnce, "RFC 5681 §3.2; RFC 9937 is optional";
         frto: false, "RFC 5682, optional beside RFC 6298";
         undo: false, "RFC 4015, optional beside RFC 5681";
         dsack: false, "RFC 2883, optional beside RFC 2018";
-        tso: false, "no standard has it";
+        tso: false, "not in any standard";
         hystart: true, "RFC 9438 §4.10: CUBIC should use HyStart++";
         cut_base: CutBase::FlightSize, "RFC 5681 §3.1, equation (4)";
         dup_thresh: 3, "RFC 5681 §3.2";
         syn_retries: 6,
             "RFC 9293 §3.8.3 wants 3 minutes; from 1 s, doubled, these make 127 s, as in Linux";
         syn_linear_timeouts: 0, "RFC 6298 §5.5 doubles with each";
-        syn_ack_retries: 6, "RFC 9293 §3.8.3 tells no SYN from another; as `syn_retries`";
+        syn_ack_retries: 6, "RFC 9293 §3.8.3 treats all SYNs alike; as `syn_retries`";
         retries: 15,
             "RFC 9293 §3.8.3 wants 100 s; from 1 s, doubled up to 60 s, these make 15 minutes";
         user_timeout: OrOff::Off,
-            "RFC 9293 §3.9.1.1 has it as an argument of OPEN; without one, `retries` counts";
+            "RFC 9293 §3.9.1.1: an argument of OPEN; without it, `retries` counts";
         keepalive: OrOff::Off, "RFC 9293 §3.8.4: off unless an application asks for it";
         fast_open: false, "RFC 7413, an experiment beside RFC 9293";
         path_mtu: PathMtu::Discovered, "RFC 9293 §3.7.2, by RFC 1191";
         mtu_probing: MtuProbing::Off, "RFC 4821, optional beside RFC 1191";
         time_wait: Duration::from_secs(60),
             "RFC 9293 §3.4.1: twice the MSL, for which 30 s are usual";
-        mss: 65_495, "RFC 9293 §3.7.1: what the largest packet leaves; the path's MTU is the limit";
+        mss: 65_495, "RFC 9293 §3.7.1: the largest packet minus headers; the path's MTU is the \
+                      limit";
     }
 }
 
@@ -182,10 +183,10 @@ fn linux() -> Table {
         abc: AckCounting::Segment,
             "tcp_slow_start and tcp_cong_avoid_ai count the segments that an ACK covers";
         delayed_ack: OrOff::On(Duration::from_millis(40)),
-            "TCP_DELACK_MIN; it adapts between this and TCP_DELACK_MAX, 200 ms";
+            "TCP_DELACK_MIN; the delay adapts up to TCP_DELACK_MAX, 200 ms";
         ack_every: 2, "__tcp_ack_snd_check: at once for more than one segment";
         quick_ack: 16, "TCP_MAX_QUICKACKS";
-        ecn: Ecn::Off, "sysctl tcp_ecn = 2: it answers, and does not ask";
+        ecn: Ecn::Off, "sysctl tcp_ecn = 2: accepts ECN, does not request it";
         initial_window: 10, "TCP_INIT_CWND";
         min_rto: Duration::from_millis(200), "TCP_RTO_MIN";
         max_rto: Duration::from_secs(120), "TCP_RTO_MAX";
@@ -206,7 +207,7 @@ fn linux() -> Table {
             "tcp_init_mem: sysctl tcp_mem follows the memory of the machine, high at about 9 % of it";
         nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
         limited_transmit: true,
-            "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";
+            "tcp_packets_in_flight excludes SACKed segments, which makes room for new ones";
         restart_after_idle: true, "sysctl tcp_slow_start_after_idle = 1";
         pacing: false,
             "sk_pacing_status is SK_PACING_NONE unless an algorithm like BBR asks for it";
@@ -214,10 +215,10 @@ fn linux() -> Table {
         rack: true, "sysctl tcp_recovery = TCP_RACK_LOSS_DETECTION";
         tlp: true, "sysctl tcp_early_retrans = 3";
         frto: true, "sysctl tcp_frto = 2";
-        reduction: Reduction::Proportional, "tcp_cwnd_reduction; there is no other way";
-        undo: true, "tcp_may_undo; there is no other way";
+        reduction: Reduction::Proportional, "tcp_cwnd_reduction; the only behaviour";
+        undo: true, "tcp_may_undo; the only behaviour";
         dsack: true, "sysctl tcp_dsack = 1";
-        tso: true, "tcp_write_xmit, tcp_tso_should_defer; there is no other way";
+        tso: true, "tcp_write_xmit, tcp_tso_should_defer; the only behaviour";
         hystart: true, "tcp_cubic.hystart = 1; that of 2008 and not of RFC 9406";
         cut_base: CutBase::Cwnd, "tcp_reno_ssthresh, cubictcp_recalc_ssthresh: from the window";
         dup_thresh: 3, "sysctl tcp_reordering = TCP_FASTRETRANS_THRESH";
@@ -234,7 +235,7 @@ fn linux() -> Table {
         path_mtu: PathMtu::Discovered, "sysctl ip_no_pmtu_disc = 0";
         mtu_probing: MtuProbing::Off, "sysctl tcp_mtu_probing = 0";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
-        mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
+        mss: 65_495, "tcp_sync_mss: the path's MTU minus headers; no smaller value is set";
     }
 }
 
@@ -242,7 +243,7 @@ fn linux() -> Table {
 fn linux_6_1() -> Table {
     table_like! {
         linux();
-        syn_linear_timeouts: 0, "it came with 6.5";
+        syn_linear_timeouts: 0, "added in 6.5";
     }
 }
 

@@ -43,18 +43,18 @@ impl Plan {
         let ways = ways.chain(self.record.captures.iter().copied());
         let ways = ways.chain(self.record.packets.iter().copied());
         if ends.max().is_some_and(|node| node >= nodes) {
-            return Err("it names a node that it has not".into());
+            return Err("the plan names a node that it does not have".into());
         }
         if ways.max().is_some_and(|lane| lane >= lanes) || lanes % 2 != 0 {
-            return Err("it names a link that it has not".into());
+            return Err("the plan names a link that it does not have".into());
         }
         if let Some(change) = &self.change {
             let flows = change.cc.iter().flat_map(|change| &change.ends).map(|end| end / 2);
             if flows.max().is_some_and(|flow| flow >= self.flows.len()) {
-                return Err("it changes a flow that it has not".into());
+                return Err("the plan changes a flow that it does not have".into());
             }
             if change.lanes.iter().any(|change| change.lane >= lanes) {
-                return Err("it changes a link that it has not".into());
+                return Err("the plan changes a link that it does not have".into());
             }
         }
         Ok(())

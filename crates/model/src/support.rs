@@ -62,7 +62,7 @@ pub const FEATURES: &[Feature] = &[
     kind("rate_changes", "trace", "a trace", BOTH),
     kind("delay_changes", "steps", "steps", BOTH),
     kind("delay_changes", "handover", "handovers", BOTH),
-    one("light", "other opportunities for a light load", BOTH),
+    one("light", "separate delivery opportunities for a light load", BOTH),
     one("traffic.write", "a size of writes", BOTH),
     one("reordering", "reordering", BOTH),
     one("corruption", "corruption", BOTH),
@@ -72,17 +72,17 @@ pub const FEATURES: &[Feature] = &[
     one("record.captures", "a packet capture", BOTH),
     one("cpu", "time spent in hosts", BOTH),
     one("cpu.call", "time spent in system calls", SIM),
-    kind("cpu", "datagrams", "a processor that programs with datagrams wait for", SIM),
-    kind("cpu", "qdisc", "a processor beside a queue of the host", SIM),
-    kind("cpu", "gro", "a processor beside receive offload", SIM),
-    kind("cpu", "router", "a processor of a host that forwards packets", SIM),
+    kind("cpu", "datagrams", "a processor on a host that sends UDP", SIM),
+    kind("cpu", "qdisc", "a processor on a host with a `qdisc`", SIM),
+    kind("cpu", "gro", "a processor on a host with receive offload", SIM),
+    kind("cpu", "router", "a processor on a host that forwards packets", SIM),
     one("change", "settings that change while a run goes on", SIM),
     one("qdisc", "a queue of the sending host", BOTH),
     one("gro", "receive offload (GRO)", BOTH),
     one("lan", "a shared LAN", SIM),
-    kind("mtu", "small", "a router that wants packets smaller than 552 bytes", SIM),
-    kind("mtu", "unequal", "a link that takes larger packets in the other direction", SIM),
-    one("icmp", "a router that says nothing of packets too large for a link", SIM),
+    kind("mtu", "small", "a router with an MTU below 552 bytes", SIM),
+    kind("mtu", "unequal", "a link with a larger MTU in the other direction", SIM),
+    one("icmp", "a router that sends no ICMP errors for packets too large for a link", SIM),
     kind("profile", "rfc", "`rfc`", SIM),
     kind("profile", "linux-6.12", "`linux-6.12`", BOTH),
     kind("profile", "linux-6.1", "`linux-6.1`", BOTH),
@@ -105,26 +105,26 @@ pub const FEATURES: &[Feature] = &[
     kind("cc", "westwood", "`westwood` (of 2002; the kernel's is `westwood+`)", SIM),
     one("cc.presets", "a preset of a congestion control", SIM),
     one("stack.fack", "FACK (gone from Linux since 4.15)", SIM),
-    one("stack.recovery", "another recovery without SACK than \"newreno-steady\"", SIM),
-    one("stack.ecn", "feedback that counts marks (RFC 9768)", SIM),
-    one("stack.abc", "another way of counting ACKs than by segment", SIM),
-    one("stack.delayed_ack", "another delay of ACKs than 40 ms or \"off\"", SIM),
-    one("stack.ack_every", "an ACK for every so many segments", SIM),
-    one("stack.quick_ack", "another number of quick ACKs than 16", SIM),
-    one("stack.max_rto", "another longest timeout than 120 s", SIM),
-    one("stack.initial_rto", "another first timeout than 1 s", SIM),
-    one("stack.limited_transmit", "going without limited transmit", SIM),
-    one("stack.reduction", "another reduction than \"proportional\"", SIM),
+    one("stack.recovery", "a recovery without SACK other than \"newreno-steady\"", SIM),
+    one("stack.ecn", "accurate ECN feedback (RFC 9768)", SIM),
+    one("stack.abc", "an `abc` other than `segment`", SIM),
+    one("stack.delayed_ack", "a delayed-ACK timeout other than 40 ms or \"off\"", SIM),
+    one("stack.ack_every", "delayed ACKs for more than two segments", SIM),
+    one("stack.quick_ack", "a number of quick ACKs other than 16", SIM),
+    one("stack.max_rto", "a maximum RTO other than 120 s", SIM),
+    one("stack.initial_rto", "an initial RTO other than 1 s", SIM),
+    one("stack.limited_transmit", "disabling limited transmit", SIM),
+    one("stack.reduction", "a reduction other than \"proportional\"", SIM),
     one(
         "stack.mem",
-        "a limit to the memory of one host (tcp_mem is of the machine with all hosts)",
+        "a memory limit for one host (tcp_mem applies to all hosts of the machine)",
         SIM,
     ),
-    one("stack.undo", "going without undo", SIM),
-    one("stack.tso", "going without bursts", SIM),
-    one("stack.flavour", "another flavour than its own", SIM),
-    one("stack.cut_base", "a cut from anything but the window", SIM),
-    one("stack.time_wait", "another TIME-WAIT than 60 s", SIM),
+    one("stack.undo", "disabling undo", SIM),
+    one("stack.tso", "disabling TSO", SIM),
+    one("stack.flavour", "a flavour other than the profile's own", SIM),
+    one("stack.cut_base", "a cut base other than the window", SIM),
+    one("stack.time_wait", "a TIME-WAIT other than 60 s", SIM),
     one("stack.rmem", "a receive buffer of less than 4096 B", SIM),
     one(
         "stack.user_timeout",
@@ -135,7 +135,7 @@ pub const FEATURES: &[Feature] = &[
     one("stack.keepalive.interval", KEEPALIVE, SIM),
 ];
 
-const KEEPALIVE: &str = "a time of keepalives that is no number of seconds up to 32767";
+const KEEPALIVE: &str = "a keepalive time that is not a whole number of seconds up to 32767";
 
 /// Keys with several kinds: the key, its name in messages, and the heading of its list in the
 /// documentation.
@@ -404,8 +404,7 @@ mod tests {
     #[test]
     fn what_a_backend_finds_itself_is_refused_in_the_words_of_the_table() {
         let problem = missing("mtu", Some("small"), "linux").to_string();
-        let expected =
-            "a router that wants packets smaller than 552 bytes is not available on `linux`";
+        let expected = "a router with an MTU below 552 bytes is not available on `linux`";
         assert_eq!(problem, expected);
     }
 }

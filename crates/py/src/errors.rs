@@ -141,5 +141,5 @@ pub(crate) fn internal(plan: &Plan, broken: &Broken) -> PyErr {
 
 /// The file beside stored results is not a valid plan.
 pub(crate) fn unreadable_plan(error: &str) -> PyErr {
-    PyValueError::new_err(format!("it is no plan of this version of tcplab: {error}"))
+    PyValueError::new_err(format!("this version of tcplab cannot read the plan: {error}"))
 }

@@ -66,8 +66,8 @@ fn unsupported_marks(plan: &Plan, mistakes: &mut Vec<Mistake>) {
         if marks(&was.stack) != marks(&is.stack) {
             let [was, is] = [was, is].map(|tcp| &tcp.stack.cc.name);
             let reason = format!(
-                "`{was}` cannot become `{is}` while a run goes on: they use marks differently, which both \
-                 ends agree on when a connection opens"
+                "`{was}` cannot become `{is}` while a run goes on: the two use ECN marks \
+                 differently, and both ends agree on that use when a connection opens"
             );
             let mistake = Problem::Invalid(reason).at("change");
             if !mistakes.contains(&mistake) {
@@ -89,7 +89,7 @@ fn unsupported_memory(plan: &Plan, mistakes: &mut Vec<Mistake>) {
                 format!("differs between flows of the host \"{host}\"; it has one memory for all")
             } else if stack.mem.on().is_some_and(|it| it.low > it.pressure || it.pressure > it.high)
             {
-                "has limits that fall: `low`, `pressure` and `high` go up".into()
+                "has limits out of order: `low` is the least, then `pressure`, then `high`".into()
             } else {
                 continue;
             };

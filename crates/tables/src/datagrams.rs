@@ -49,7 +49,7 @@ pub struct Datagrams {
 pub struct DatagramFacts {
     /// Datagrams sent.
     pub sent: u64,
-    /// Those that arrived.
+    /// Datagrams that arrived.
     pub arrived: u64,
     /// The data in those.
     pub bytes: u64,

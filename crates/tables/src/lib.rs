@@ -70,7 +70,7 @@ macro_rules! tables {
             /// Passes each table to `look`, in order.
             ///
             /// # Errors
-            /// Those of `look`.
+            /// The errors of `look`.
             pub fn each<L: Look>(&self, look: &mut L) -> Result<(), L::Error> {
                 $(look.at(&self.$name)?;)+
                 Ok(())
@@ -79,7 +79,7 @@ macro_rules! tables {
             /// Passes each table to `change`, in order.
             ///
             /// # Errors
-            /// Those of `change`.
+            /// The errors of `change`.
             pub fn each_mut<C: Change>(&mut self, change: &mut C) -> Result<(), C::Error> {
                 $(change.to(&mut self.$name)?;)+
                 Ok(())

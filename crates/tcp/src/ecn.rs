@@ -193,11 +193,11 @@ impl EcnState {
     /// The flags of data that leaves for the first time: it can be marked, and it tells that the window
     /// was made smaller if that is owed (§6.1.2; of ACKs and what is sent again §6.1.4, §6.1.5).
     #[inline]
-    pub fn of_new_data(&self, owes_cwr: &mut bool) -> Flags {
+    pub fn of_new_data(&self, take_cwr: impl FnOnce() -> bool) -> Flags {
         if !self.agreed {
             return Flags::NONE;
         }
-        let owes_cwr = std::mem::take(owes_cwr) && self.counts.is_none();
+        let owes_cwr = take_cwr() && self.counts.is_none();
         Flags::ECT.with(if owes_cwr { Flags::CWR } else { Flags::NONE })
     }
 }

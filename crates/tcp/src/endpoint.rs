@@ -6,22 +6,32 @@
 
 use crate::delayed_ack::DelayedAck;
 use crate::ecn::EcnState;
-use crate::fast_open::FastOpen;
-use crate::keepalive::KeepaliveTimer;
-use crate::memory_pressure::Memory;
-use crate::output::Data;
+use crate::endpoint::fast_open::FastOpen;
+use crate::endpoint::keepalive::KeepaliveTimer;
+use crate::endpoint::memory_pressure::Memory;
+use crate::endpoint::time_wait::TimeWait;
 use crate::pages::Pages;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps};
 use crate::sender::Sender;
+use crate::sender::data::Data;
+use crate::sender::tso::least;
 use crate::settings::Settings;
-use crate::time_wait::TimeWait;
 use crate::timer::{Kind, Turn, Wheel};
-use crate::tso::least;
 use std::fmt;
 use std::sync::Arc;
 use tcplab_cc::CongestionControl;
 use tcplab_units::Time;
+
+pub(crate) mod fast_open;
+mod handshake;
+mod input;
+mod keepalive;
+pub(crate) mod memory_pressure;
+mod path_mtu;
+mod small_queue;
+pub(crate) mod snapshot;
+pub(crate) mod time_wait;
 
 /// `TCP_INIT_CWND`: the window of a connection that has none yet.
 const INIT_CWND: u64 = 10;
@@ -246,7 +256,7 @@ impl Endpoint {
     /// The application writes from its own memory: a call for so many bytes, or for the rest of them.
     #[cold]
     pub fn write_copied(&mut self, bytes: u64) -> u64 {
-        self.send.copies = true;
+        self.send.expect_copied_writes();
         self.write_ahead(bytes, None)
     }
 
@@ -257,17 +267,12 @@ impl Endpoint {
 
     /// The application waits for data, in a call that looks for room as well (`poll`).
     pub fn look(&mut self) {
-        let unsent = self.unsent();
-        if let Some(buffer) = &mut self.send.buffer {
-            buffer.look(unsent);
-        }
+        self.send.look_for_room();
     }
 
     /// The application writes next without having been told that there is room.
     pub fn try_to_write(&mut self) {
-        if let Some(buffer) = &mut self.send.buffer {
-            buffer.try_again();
-        }
+        self.send.try_to_write();
     }
 
     /// Whether the send buffer holds an application back by itself: then it can write all it has, in as
@@ -355,7 +360,7 @@ impl Endpoint {
     #[inline]
     pub fn next_timer(&self) -> Time {
         let alive = self.keepalive.as_ref().map_or(Time::NEVER, |alive| alive.due);
-        let paced = self.send.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due());
+        let paced = self.send.paced_until();
         let sends = self.send.timer.at.min(self.delayed_ack.due()).min(paced);
         // What nobody waits for any more turns the kernel's wheel all the same.
         let silent = self.send.timer.place.pending().min(self.delayed_ack.pending());
@@ -412,7 +417,7 @@ impl Endpoint {
 
     /// When the pacing timer runs out; `Time::NEVER` if it does not run.
     pub fn paced_until(&self) -> Time {
-        self.send.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due())
+        self.send.paced_until()
     }
 
     /// The ACK that is held back leaves.
@@ -429,25 +434,7 @@ impl Endpoint {
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
         }
-        let is_paced = self.send.flight.pacing.due() <= now;
-        if let Some(buffer) = self.send.buffer.as_mut() {
-            // Of all timers only that of pacing looks for new data while some is under way.
-            if is_paced {
-                buffer.go_on();
-            } else if self.send.una < self.send.nxt {
-                buffer.stay();
-            }
-        }
-        if is_paced {
-            self.send.flight.pacing.on_timer(now);
-            if self.settings.behaviour.pacing_timer_repairs_first
-                && self.send.flight.recovery.is_repairing()
-            {
-                // Lost segments come first now, be new data a better test of a timeout or not
-                // (`tcp_tsq_write`).
-                self.send.flight.recovery.repair_lost();
-            }
-        }
+        self.send.on_timers(now, &self.settings);
         if self.keepalive.as_ref().is_some_and(|alive| alive.due <= now) {
             self.look_after_peer(now);
         }
@@ -488,19 +475,14 @@ impl Endpoint {
         if is_opening {
             self.owes_syn = true;
             if self.state == State::SynSent && self.settings.behaviour.syn_timeout_is_loss {
-                // Nothing takes this back but a timeout of data: a notice of a packet that is too large
-                // begins with new data then (`tcp_enter_loss`, `tcp_simple_retransmit`).
-                self.send.flight.recovery.doubt_timeout(self.settings.frto);
-                // If the answer to the first SYN was only late, its marks count, and the first data says that
-                // the window was made smaller (`tcp_ecn_queue_cwr`).
-                self.send.owes_cwr = true;
+                self.send.on_syn_timeout(&self.settings);
             }
             let is_linear = self.attempts <= self.settings.syn_linear_timeouts;
             if self.state == State::SynReceived || !is_linear {
                 self.send.rtt.back_off();
             }
         } else if self.send.has_outstanding() {
-            if self.send.path.is_some() {
+            if self.send.has_path() {
                 self.look_for_black_hole(now);
             }
             self.send.on_timeout(now, &self.settings);
@@ -509,10 +491,7 @@ impl Endpoint {
             // The persist timer (RFC 9293 §3.8.6.1). It backs off on its own: probes are no losses.
             self.probes += 1;
             self.owes_probe = true;
-            self.send.overrides_silly_window = true;
-            if let Some(buffer) = &mut self.send.buffer {
-                buffer.probe();
-            }
+            self.send.probe_closed_window();
             let wait = self.send.rtt.backed_off(self.probes, &self.settings.rto_limits());
             let wait = self.within_user_timeout(now, wait);
             self.send.timer.set(Kind::Retransmit, now, wait, &self.settings);
@@ -599,7 +578,7 @@ impl Endpoint {
         self.begin_data(now);
         let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
         let data = self.send.next_data(now, &self.settings, options);
-        if data.is_none() && self.send.path.is_some() {
+        if data.is_none() && self.send.has_path() {
             self.lose_acknowledgment(now);
         }
         let data = data?;
@@ -613,7 +592,7 @@ impl Endpoint {
     #[cold]
     pub fn adopt(&mut self, now: Time, build_control: BuildControl) {
         self.build_control = build_control;
-        if self.settings.behaviour.stays_paced && self.send.control.pacing.is_some() {
+        if self.settings.behaviour.stays_paced && self.send.congestion().pacing().is_some() {
             // A socket that was paced once is paced for good (`sk_pacing_status`).
             self.settings = Arc::new(Settings { pacing: true, ..(*self.settings).clone() });
         }
@@ -627,7 +606,7 @@ impl Endpoint {
     fn begin_data(&mut self, now: Time) {
         if self.send.needs_control() {
             let mss = u64::from(self.send.mss);
-            let initial_window = self.send.control.cwnd;
+            let initial_window = self.send.congestion().decided();
             let start = Start { mss, initial_window, seed: self.seed };
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.behaviour.controls_from_establishment {
@@ -648,7 +627,7 @@ impl Endpoint {
             let cwnd = if self.was_syn_repeated { 1 } else { INIT_CWND };
             let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
                 Some(cc) => cc.opening(cwnd),
-                None => (initial_window, self.send.control.ssthresh),
+                None => (initial_window, self.send.congestion().ssthresh()),
             };
             self.send.set_rate_for(cwnd, ssthresh, &self.settings);
         }
@@ -700,7 +679,7 @@ impl Endpoint {
     fn flags_of(&mut self, data: Data) -> Flags {
         let mut flags = Flags::ACK.with(self.ecn.of_any(&self.settings));
         if !data.again && data.payload > 0 {
-            flags = flags.with(self.ecn.of_new_data(&mut self.send.owes_cwr));
+            flags = flags.with(self.ecn.of_new_data(|| self.send.take_cwr()));
         }
         if data.push && data.payload > 0 {
             flags = flags.with(Flags::PUSH);
@@ -720,7 +699,7 @@ impl Endpoint {
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
-        if self.send.path.is_some() {
+        if self.send.has_path() {
             self.send.look_route_up();
         }
         let scale = self.receive.window_scale;
@@ -733,7 +712,7 @@ impl Endpoint {
         let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);
         if self.has_timestamps {
             let mut stamp = self.delayed_ack.stamp(now);
-            if self.send.path.is_some() {
+            if self.send.has_path() {
                 stamp = self.send.stamp(now, stamp);
             }
             if self.send.is_paced_by_device() {
@@ -745,7 +724,7 @@ impl Endpoint {
             segment = self.with_report(segment);
         }
         self.last_ack_sent = self.receive.next;
-        self.send.last_left = now;
+        self.send.note_left(now);
         self.delayed_ack.on_sent();
         if payload > 0 {
             self.delayed_ack.on_data_sent(now);

@@ -31,50 +31,26 @@
 //! `make bench` was 5 to 10 % slower without.
 
 mod accurate_ecn;
-mod clock;
-mod cwnd_reduction;
-mod cwnd_validation;
+mod congestion;
 mod delayed_ack;
-mod delivery_rate;
-mod dup_acks;
 mod ecn;
 mod endpoint;
-mod fast_open;
-mod handshake;
-mod input;
-mod keepalive;
-mod memory_pressure;
-mod on_ack;
-mod output;
-mod pacing;
+mod loss;
 mod pages;
-mod path_mtu;
-mod rack;
 mod ranges;
 mod receiver;
-mod recovery;
-mod resegment;
-mod rounds;
-mod rtt;
-mod scoreboard;
 mod segment;
 mod send_buffer;
 mod sender;
 mod seq;
 mod settings;
-mod small_queue;
-mod snapshot;
-mod time_wait;
 mod timer;
-mod tlp;
-mod tso;
-mod undo;
 
-pub use clock::Clock;
+pub use endpoint::fast_open::Known;
+pub use endpoint::memory_pressure::{GUARANTEED, Shortage};
+pub use endpoint::snapshot::{RttSummary, Snapshot};
+pub use endpoint::time_wait::TimeWait;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
-pub use fast_open::Known;
-pub use memory_pressure::{GUARANTEED, Shortage};
-pub use rtt::{RtoEstimator, RtoLimits};
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock, Segment,
     SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
@@ -85,6 +61,5 @@ pub use settings::{
     AckCounting, Behaviour, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
     WindowReduction,
 };
-pub use snapshot::{RttSummary, Snapshot};
-pub use time_wait::TimeWait;
+pub use tcplab_transport::{Clock, RtoEstimator, RtoLimits};
 pub use timer::{TICK, Turn, Wheel};

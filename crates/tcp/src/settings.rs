@@ -4,7 +4,7 @@ mod behaviour;
 
 pub use behaviour::Behaviour;
 
-use crate::rtt::RtoLimits;
+use tcplab_transport::RtoLimits;
 use tcplab_units::{Duration, Rate};
 
 /// How much window growth an ACK is worth.

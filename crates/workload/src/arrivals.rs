@@ -18,7 +18,7 @@ pub struct Transfer {
 }
 
 /// The transfers of a flow in order, drawn on demand, if their times do not depend on the network.
-/// They end with the experiment's number, if there is one.
+/// The transfers end with the experiment's number, if one is given.
 #[derive(Clone, Debug)]
 pub struct Transfers<'a> {
     gaps: Gaps,

@@ -270,7 +270,7 @@ def _zeek_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         elif line.startswith("#fields"):
             names = line.split(separator)[1:]
             if "id.orig_h" not in names:
-                raise ConfigError(f"{path}:{number}: this log of Zeek's is no conn.log")
+                raise ConfigError(f"{path}:{number}: this log of Zeek is not a conn.log")
         elif line and not line.startswith("#"):
             values = line.split(separator)
             if len(values) != len(names):
@@ -414,7 +414,7 @@ def _har(path: Path, entries: Sequence[Any]) -> Log:
                 for name in ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
             }
         except WRONG as error:
-            said = f"{path}: log.entries[{number}]: is no request of HAR"
+            said = f"{path}: log.entries[{number}]: is not a HAR request"
             raise ConfigError(f"{said}: {error}") from None
         connection = entry.get("connection")
         nameless += connection is None

@@ -77,7 +77,7 @@ def _of_text(text: str, name: str, *, is_json: bool) -> Experiment:
     experiment = from_plain(Experiment, {"duration": None} | json.loads(document.to_json()))
     if not isinstance(experiment, Experiment):
         document.plans("sim")
-        raise _core.ConfigError(f"{name}: has keys that no experiment has")
+        raise _core.ConfigError(f"{name}: has unknown keys")
     source = replace(source, read=experiment.to_dict(), parsed=document)
     object.__setattr__(experiment, "_source", source)
     return experiment
@@ -97,7 +97,7 @@ def _content(path: Path) -> bytes:
 def _small(content: bytes, name: object) -> bytes:
     if len(content) > MOST_BYTES:
         most = f"{MOST_BYTES / 1e6:.0f} MB"
-        raise _core.ConfigError(f"{name}: is larger than {most}, the most that is read")
+        raise _core.ConfigError(f"{name}: is larger than the limit of {most}")
     return content
 
 
@@ -125,5 +125,5 @@ def _of_plain(given: Mapping[str, Any]) -> Experiment:
     if not isinstance(experiment, Experiment):
         # This call raises an error that names the keys, if keys are the mistake.
         _core.Document.from_json(json.dumps(plain)).plans("sim")
-        raise _core.ConfigError("the dict has keys that no experiment has")
+        raise _core.ConfigError("the dict has unknown keys")
     return experiment

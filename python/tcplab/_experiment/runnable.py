@@ -83,7 +83,7 @@ class Runnable(Value):
         if not isinstance(experiment, type(self)):
             # This call fails with an error that names the key.
             document.plans("sim")
-            raise _core.ConfigError(f"{', '.join(changes)}: no experiment has such a key")
+            raise _core.ConfigError(f"{', '.join(changes)}: an experiment has no such key")
         if source is not None:
             now = (*source.changes, *given)
             source = replace(source, changes=now, read=experiment.to_dict(), parsed=document)

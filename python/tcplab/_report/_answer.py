@@ -29,6 +29,9 @@ from tcplab._text.cells import number
 MOST_PATHS = 200
 """The number of variants up to which the paths of all are compared."""
 
+MOST_OTHERS = 3
+"""So many other flows are named beside the answer; all are in the list of costs."""
+
 MOST_LISTED = 12
 """The number of variants or cases listed beside the answer; the table has all of them."""
 
@@ -102,6 +105,7 @@ def _of_variants(asked: Question, rows: list[Row], goal: list[Row]) -> Answer:
     variant = asked.variant_of(row, is_compared=True)
     own = [one for one in rows if asked.variant_of(one, is_compared=True) == variant]
     more = _next(asked, variant if told else base) if len(goal) > 1 else []
+    more += _others_pay(asked, own) if told else []
     label, other = asked.label(variant), asked.label(base)
     if all(one["verdict"] == "equal" for one in rows if one["verdict"] is not None):
         said = "All that is compared is equal to the last digit: what is swept has no effect here."
@@ -134,7 +138,7 @@ def _headline(asked: Question, row: Row, number_of: int, tail: Sequence[Piece]) 
         return sentence(ours, " and ", theirs, f" have the same {words.noun} in each of ",
                         counted(pairs, "pair"), " of runs.")  # fmt: skip
     if verdict == "same":
-        bound = _bound(row)
+        bound = _bound(row, asked.margin)
         return sentence("No difference in ", words.noun, " is seen between ", ours, " and ",
                         theirs, ": it is within ", Piece(bound, "value"), ".")  # fmt: skip
     if verdict in ("higher", "lower"):
@@ -154,12 +158,20 @@ def _headline(asked: Question, row: Row, number_of: int, tail: Sequence[Piece]) 
                         f" {direction} {words.noun} than ", theirs, tail,
                         ". One pair of runs cannot tell how much of that is chance.")  # fmt: skip
     if _has_one_sign(row):
-        return sentence("In ", counted(pairs, "pair"), " of runs ", ours, f" {words.verb} {a}",
-                        apart(row), f" {direction} {words.noun} than ", theirs,
-                        ", but that may be chance", _would_tell(asked, row), ".")  # fmt: skip
+        return sentence("It cannot be told whether ", ours, f" {words.verb} {a}{words.more} or ",
+                        f"{words.less} {words.noun} than ", theirs, ": in ",
+                        counted(pairs, "pair"), " of runs the difference is ",
+                        apart(row, sign=1), f", but {_as_one_of(asked)}that may be chance",
+                        _would_tell(asked, row), ".")  # fmt: skip
     return sentence("It cannot be told whether ", ours, f" {words.verb} {a}{words.more} or ",
                     f"{words.less} {words.noun} than ", theirs, ": the difference is between ",
                     Piece(_between(row), "value"), _would_tell(asked, row), ".")  # fmt: skip
+
+
+def _as_one_of(asked: Question) -> str:
+    """The reason why an interval without zero does not tell: there are other comparisons."""
+    tests = 0 if asked.versus is None else asked.versus["p"].count()
+    return f"as one of {tests} comparisons " if tests > 1 else ""
 
 
 def _has_one_sign(row: Row) -> bool:
@@ -169,12 +181,16 @@ def _has_one_sign(row: Row) -> bool:
     return low is not None and high is not None and low * high > 0
 
 
-def _bound(row: Row) -> str:
-    """The limit of the interval that is furthest from zero."""
+def _bound(row: Row, margin: float) -> str:
+    """The limit of the interval that is furthest from zero. The tests that find no difference have
+    shown that it is within the margin, although the interval, which is stricter, may reach beyond.
+    """
     is_share = row["relative"] is not None
     kind = "relative" if is_share else "difference"
     ends = [abs(row[f"{kind}{end}"] or 0.0) for end in ("_low", "_high")]
-    return percent(max(ends)) if is_share else phrase(row["metric"]).amount(max(ends))
+    if is_share:
+        return percent(min(max(ends), margin))
+    return phrase(row["metric"]).amount(max(ends))
 
 
 def _between(row: Row) -> str:
@@ -192,7 +208,8 @@ def _between(row: Row) -> str:
 def _would_tell(asked: Question, row: Row) -> str:
     if row["more_runs"]:
         more = rounded(row["more_runs"])
-        return f"; about {more} more runs would tell a difference of {percent(asked.margin)}"
+        said = f"about {more} more pairs of runs would tell a difference of"
+        return f"; {said} {percent(asked.margin)}"
     if row["more_runs"] == 0:
         low, high = row["relative_low"], row["relative_high"]
         if low is not None and high is not None and max(-low, high) <= asked.margin:
@@ -235,8 +252,28 @@ def _tail(asked: Question, rows: list[Row]) -> Sentence:
         words = phrase(row["metric"])
         if words.unit == "%":
             said = f"{words.bare(row['baseline'])} to {words.amount(row['mean'])}"
-            return sentence(f", with {words.noun} from ", Piece(said, "value"))
+            return sentence(f", with {words.article}{words.noun} from ", Piece(said, "value"))
     return ()
+
+
+def _loss(row: Row) -> float:
+    return _gain(row) if row["verdict"] in ("higher", "lower") else 0.0
+
+
+def _others_pay(asked: Question, rows: list[Row]) -> list[Sentence]:
+    """What gets worse for other flows than the one in question: for each, the most."""
+    worst: dict[Values, Row] = {}
+    for row in sorted(rows, key=_loss):
+        group = asked.group_of(row)
+        is_worse = _is_good(row) is False and _is_cost(asked, row, rows)
+        if is_worse and group != asked.subject:
+            worst.setdefault(group, row)
+    said = [
+        sentence(f"The {KINDS[asked.by]} ", name(asked.about(group)), " pays for it: its ",
+                 phrase(row["metric"]).noun, " goes ", Piece(_change(row), "value"), ".")
+        for group, row in worst.items()
+    ]  # fmt: skip
+    return said[:MOST_OTHERS]
 
 
 def _next(asked: Question, best: Values) -> list[Sentence]:
@@ -276,12 +313,12 @@ def _next(asked: Question, best: Values) -> list[Sentence]:
 
 
 def _change(row: Row) -> str:
-    """The change of the mean: `, from 23.9 to 127 ms`, or `, 23.9 ms` if both look the same."""
+    """The change of the mean: `from 23.9 to 127 ms`, or `23.9 ms` if both look the same."""
     words = phrase(row["metric"])
     before, after = words.bare(row["baseline"]), words.amount(row["mean"])
     if after == words.amount(row["baseline"]):
-        return f", {after}"
-    return f", from {before} to {after}"
+        return after
+    return f"from {before} to {after}"
 
 
 def _is_cost(asked: Question, row: Row, rows: list[Row]) -> bool:
@@ -343,8 +380,9 @@ def _costs(asked: Question, rows: list[Row]) -> list[Finding]:
         words = phrase(row["metric"])
         whose = "" if is_own else f" of the {KINDS[asked.by]} {asked.about(asked.group_of(row))}"
         noun = f"{words.noun[:1].upper()}{words.noun[1:]}{whose}"
-        change = _change(row)
-        found.append(Finding(_tone(row), sentence(name(noun), ": ", row["said"], change)))
+        found.append(
+            Finding(_tone(row), sentence(name(noun), ": ", _change(row), "; ", row["said"]))
+        )
     order = ["worse", "better", "", "same", "unknown"]
     found.sort(key=lambda one: order.index(one.tone))
     return found
@@ -675,7 +713,7 @@ def _condition(asked: Question, row: Row | None) -> Sentence:
         whose = f"For the {KINDS[asked.by]} {asked.about(asked.subject)}, "
     if row is not None and row["pairs"] > 1:
         over = f"over {counted(row['pairs'], 'pair')} of runs with equal seeds; 95 % intervals in "
-        over += "brackets"
+        over += "brackets, each taken alone"
         if row["assumes"] == "normal":
             over += ", which hold if differences are normally distributed"
     elif row is not None:
@@ -700,9 +738,10 @@ def _path(asked: Question) -> str:
     first = f"{listed(list(paths[0]))}, for {plans[0]['duration']}"
     if len(paths) == 1 and len(variants) <= MOST_PATHS:
         return first
-    if len(variants) == 2:
+    if len(variants) == len(asked.variants()) == 2:
         differs = [part for part in paths[1] if part not in paths[0]]
-        return f"in the first variant, {first}; in the other, {listed(differs)}"
+        one, other = (asked.label(variant) for variant in asked.variants())
+        return f"with {one}, {first}; with {other}, {listed(differs)}"
     return f"in the first variant, {first}"
 
 

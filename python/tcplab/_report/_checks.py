@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tcplab import _core, statistics
+from tcplab import statistics
 from tcplab._core import printable
 from tcplab._report._comparison import Question
 from tcplab._report._path import variants_of
 from tcplab._report._phrases import counted, listed
+from tcplab._report._sawtooth import cycles
 from tcplab._results.flow_summary import IS_UNFINISHED
 from tcplab._results.summary_table import are_equal, unconnected
 from tcplab._store.manifest import Asked
@@ -58,13 +59,15 @@ def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
         *_queues(asked),
         *_repetitions(asked),
         *_without_effect(asked),
+        *_short(asked),
         *_warned(asked),
     ]
     remarks.sort(key=lambda one: ["bad", "care"].index(one.weight))
     weight = remarks[0].weight if remarks else "good"
     named = ", ".join(one.title[:1].lower() + one.title[1:] for one in remarks)
+    path = "the path and the traffic of the experiment"
     verdict = {
-        "good": "Yes. There are no warnings.",
+        "good": f"Yes, for {path}, {_by(asked)}: there are no warnings.",
         "care": f"With care: {named}.",
         "bad": f"Not as it stands: {named}.",
     }[weight]
@@ -87,7 +90,7 @@ def _missing(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
         details = [f"{run}: {why.splitlines()[0]}" for run, why in failed[:MOST_REASONS]]
         if (more := len(failed) - MOST_REASONS) > 0:
             details.append(f"and {more} more")
-        text = f"{len(failed)} of {number} runs failed, and are in no number here."
+        text = f"{len(failed)} of {number} runs failed, and are left out of all numbers."
         remarks.append(Remark("bad", f"{counted(len(failed), 'run')} failed", text, (*details,)))
     if absent:
         text = (
@@ -148,6 +151,21 @@ def _queues(asked: Question) -> list[Remark]:
     return [Remark("bad", f"A queue of {next(iter(found.values()))}", text)]
 
 
+def _short(asked: Question) -> list[Remark]:
+    """Runs that end before a window has gone from one loss to the next."""
+    measured = asked.results.runs.select(pl.col("measured_to_s") - pl.col("measured_from_s"))
+    least = float(measured.to_series().min() or 0.0)
+    found = [one for plan in variants_of(asked.results.plans) for one in cycles(plan)]
+    if not found or (longest := max(found, key=lambda one: one[1]))[1] <= least:
+        return []
+    text = (
+        f"The window of {printable(longest[0])} takes up to about {longest[1]:.2g} s from one loss "
+        f"to the next, and {least:g} s are measured: the means are those of the start. A longer "
+        "`duration`, with `measure` after the start, shows what lasts."
+    )
+    return [Remark("care", "Less than one cycle of the window", text)]
+
+
 def _without_effect(asked: Question) -> list[Remark]:
     """Remarks that the swept key had no effect: it may not have come into play, or may not be the
     intended one.
@@ -201,19 +219,28 @@ def _checks(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
     checks = []
     number = runs["run"].n_unique()
     if not any(one.failed for one in folders):
-        text = "Each was checked against the laws that no run may break."
-        checks.append(Remark("good", f"{counted(number, 'run')} finished", text))
+        text = (
+            "Each obeyed the laws that every run must obey: among others, no packet and no byte is "
+            "lost from the counts."
+        )
+        checks.append(Remark("good", f"No run failed, of {number:,}", text))
     if repetitions >= statistics.FEWEST and not are_equal(asked.summary):
-        text = "The intervals hold for skewed and for bimodal numbers too."
+        text = (
+            "The intervals hold for skewed and for bimodal numbers too. They cover what the seeds "
+            "decide in this experiment, not other paths or other traffic."
+        )
         checks.append(Remark("good", f"{repetitions} repetitions", text))
     if asked.versus is not None and (tests := asked.versus["p"].count()) > 1:
         text = "With so many, some seem to differ by chance; that is taken into account (Holm)."
         checks.append(Remark("good", f"Corrected for {tests} comparisons", text))
-    backends = runs["backend"].unique(maintain_order=True).to_list()
-    what = {
-        "sim": "Simulated: a model of the path, with a TCP that follows Linux 6.12.",
-        "linux": "Run by the TCP of the real Linux kernel, in virtual time.",
-    }
-    text = " ".join(what.get(one, one) for one in backends)
-    checks.append(Remark("good", f"By {' and '.join(backends)}, tcplab {_core.__version__}", text))
     return checks
+
+
+def _by(asked: Question) -> str:
+    """What ran the experiment."""
+    words = {
+        "sim": "as simulated by a model of Linux 6.12's TCP",
+        "linux": "as run by the Linux kernel's TCP in virtual time",
+    }
+    backends = asked.results.runs["backend"].unique(maintain_order=True).to_list()
+    return " and ".join(words.get(one, one) for one in backends)

@@ -125,7 +125,10 @@ def _table_note(on: Question, shown: Table) -> str:
         fewer = ", if normally distributed" if repetitions < 10 else ""
         said.append(f"Means over the repetitions, with 95 % confidence intervals{fewer}.")
     if any(cell.is_best for row in shown.rows for cell in row):
-        said.append("The best mean among variants that are alike in all else is marked.")
+        said.append(
+            "The best mean is marked where its difference from the baseline can be told: "
+            f"{on.label(on.base())}."
+        )
     (from_s, to_s, simulated_s), *others = (
         on.results.runs.select("measured_from_s", "measured_to_s", "simulated_s").unique().rows()
     )
@@ -140,9 +143,8 @@ def _definitions(on: Question, shown: Table) -> list[tuple[str, str]]:
     names = [*on.metrics, *(name for name in shown.names if name is not None)]
     found: list[tuple[str, str]] = []
     for one in dict.fromkeys(names):
-        meaning = TERMS.get(one) or meanings.get(one, "")
-        if one in METRICS:
-            meaning = METRICS[one].definition
+        usual = METRICS[one].definition if one in METRICS else meanings.get(one, "")
+        meaning = TERMS.get(one) or usual
         if meaning and one not in on.results.swept:
             heading = phrase(one).title() if phrase(one).unit or one in TERMS else one
             found.append((f"{heading}: {one}" if heading != one else one, meaning))
@@ -150,12 +152,14 @@ def _definitions(on: Question, shown: Table) -> list[tuple[str, str]]:
         found += [
             ("Pairs of runs", "A variant and the baseline with equal seeds. What the seed decides, "
              "like when flows begin, is the same in both, and is no part of their difference."),
-            ("Interval", "Holds the truth with a probability of 95 %. The unit is a run: its flows "
-             "are not independent."),
+            ("Interval", "95 % of such intervals contain the true value, each taken alone. A "
+             "difference is called one only if that holds for all comparisons together (Holm), so "
+             "an interval without zero may still be chance. The unit is a run: its flows are not "
+             "independent."),
             ("No difference seen", f"The difference is less than {100 * on.margin:g} % of the "
              "baseline (two one-sided tests, p < 5 %)."),
             ("Cannot be told", "Neither a difference nor that there is none can be shown. About so "
-             "many more runs would tell with a probability of 80 %."),
+             "many more runs of each variant would tell with a probability of 80 %."),
         ]  # fmt: skip
     found.append(
         ("BDP", "The bandwidth-delay product: what fits on the path in one round trip, the rate of "

@@ -98,7 +98,7 @@ def _time(noun: str) -> Phrase:
 
 
 def _share(noun: str) -> Phrase:
-    return Phrase(noun, "%", 100.0, more="more", less="fewer", article="")
+    return Phrase(f"share of {noun}", "%", 100.0)
 
 
 PHRASES: Mapping[str, Phrase] = {
@@ -124,8 +124,8 @@ PHRASES: Mapping[str, Phrase] = {
 
 TERMS = {
     "goodput_mbit_s": "Bytes that reached the application, over the time for which the flow ran.",
-    "queue_delay_p95_ms": "How long packets wait at the flow's bottleneck: 95 % of the intervals "
-    "between two records of the queue have no more.",
+    "queue_delay_p95_ms": "How long packets wait at the flow's bottleneck. The queue is recorded "
+    "at regular times; in 95 % of the steps between two records packets waited no longer.",
     "bottleneck_share": "Goodput as a share of the rate of the flow's slowest link.",
     "jain_index": "Jain's index of the goodput of all flows that share a bottleneck: 1 if all are "
     "equal, 1/n if one of n has everything.",

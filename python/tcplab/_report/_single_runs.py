@@ -78,12 +78,14 @@ class Details:
 
 
 def details(asked: Question, leading: Sequence[Values]) -> Details:
-    """The first repetition of each variant, starting with the variants that the answer is about."""
+    """Runs with the first seeds, so that those of two variants can be laid over each other. The
+    variants of the answer come first.
+    """
     runs = asked.results.runs.unique("run", maintain_order=True)
     rows = runs.to_dicts()
     rows.sort(
         key=lambda row: (
-            row["repetition"] > 0,
+            row["repetition"],
             asked.variant_of(row) not in leading,
             runs["run"].to_list().index(row["run"]) if len(rows) < 2000 else 0,
         )
@@ -93,8 +95,8 @@ def details(asked: Question, leading: Sequence[Values]) -> Details:
     note = ""
     if len(chosen) < len(rows):
         note = (
-            f"{len(chosen)} of {len(rows)} runs are in this file: the first repetition of each "
-            "variant comes first, and those that the answer is about."
+            f"{len(chosen)} of {len(rows)} runs are in this file: those with the first seeds, the "
+            "variants of the answer first."
         )
     shown = [_run(asked, row, points) for row in chosen]
     return Details(shown, note)

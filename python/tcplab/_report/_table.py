@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._report._comparison import Question
+from tcplab._report._comparison import Question, Values
 from tcplab._results.summary_table import KEYS, labelled, layout, measures
 from tcplab._results.versus import LESS, MORE
 from tcplab._store.manifest import Asked
@@ -88,24 +88,42 @@ def _counts(swept: Sequence[str], folders: Iterable[Asked]) -> Mapping[tuple[str
 
 
 def _best(asked: Question, names: Sequence[str]) -> set[tuple[int, str]]:
-    """The positions of the best means among variants that agree in everything else."""
-    if len(asked.variants()) < 2:
+    """The positions of the best means among variants that agree in everything else, where the
+    difference from the baseline can be told.
+    """
+    if asked.versus is None:
         return set()
+    told = {
+        (
+            row["metric"],
+            asked.condition_of(row, is_compared=True),
+            asked.group_of(row),
+            asked.variant_of(row, is_compared=True),
+        )
+        for row in asked.versus.iter_rows(named=True)
+        if row["verdict"] in ("higher", "lower")
+    }
+    base = asked.base()
     rows = asked.summary.with_row_index("place number").to_dicts()
-    alike: dict[Any, list[dict[str, Any]]] = {}
+    alike: dict[tuple[Values, Values], list[dict[str, Any]]] = {}
     for row in rows:
         alike.setdefault((asked.condition_of(row), asked.group_of(row)), []).append(row)
     found = set()
     for name in names:
         if name not in MORE | LESS:
             continue
-        for group in alike.values():
+        for (condition, about), group in alike.items():
             there = [row for row in group if row[name] is not None]
             if len(there) < 2:
                 continue
             extreme = (max if name in MORE else min)(row[name] for row in there)
             best = [row for row in there if row[name] == extreme]
-            if len(best) == 1:
+            if len(best) != 1:
+                continue
+            variants = {asked.variant_of(row) for row in there} - {base}
+            if (winner := asked.variant_of(best[0])) != base:
+                variants = {winner}
+            if all((name, condition, about, variant) in told for variant in variants):
                 found.add((best[0]["place number"], name))
     return found
 

@@ -147,7 +147,7 @@ def compare(
         ConfigError: One of the backends cannot run the experiment.
         KernelError: A kernel is needed and cannot be built.
         RunError: A kernel, or a program in it, failed.
-        InternalError: A run broke an invariant that every run must keep: a bug in tcplab.
+        InternalError: A run broke a law that every run must keep: a bug in tcplab.
         OSError: The folder cannot be written.
     """
     if len(set(backends)) < max(len(backends), 2):

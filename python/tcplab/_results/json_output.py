@@ -70,8 +70,8 @@ def schema() -> dict[str, Any]:
     measures = dict.fromkeys([*OF_FLOWS, *OF_GROUPS])
     summary: dict[str, Any] = {
         **{name: tables["flows"][name] for name in BY["flow"]},
-        "repetitions": {"type": "integer", "description": "How many runs the row is about."},
-        "flows": {"type": "integer", "description": "Of several flows: how many they are."},
+        "repetitions": {"type": "integer", "description": "The number of runs in the row."},
+        "flows": {"type": "integer", "description": "The number of flows, if there are several."},
         **{name: number | _said(tables["flows"].get(name)) for name in measures},
         **{
             name: number | {"description": f"{metric.definition} In {metric.unit}."}
@@ -99,10 +99,10 @@ def schema() -> dict[str, Any]:
         "properties": {
             "format": {"const": FORMAT, "description": "The version of this format."},
             "tcplab": {"type": "string", "description": "The version of tcplab."},
-            "by": {"enum": [*BY], "description": "What a row of the summary is about."},
+            "by": {"enum": [*BY], "description": "The subject of a row of the summary."},
             "statistic": {
                 "enum": [*STATISTICS],
-                "description": "What the summary has of repetitions.",
+                "description": "The statistic over repetitions.",
             },
             "runs": _rows("A row for each run.", tables["runs"], every),
             "flows": _rows("A row for each flow of each run.", tables["flows"], {"run", "flow"}),
@@ -112,7 +112,7 @@ def schema() -> dict[str, Any]:
                 {"repetitions", "goodput_mbit_s"},
             ),
             "versus": _rows(
-                "With `--versus`: other variants beside a baseline, a row for each metric.",
+                "With `--versus`: variants compared with a baseline, a row for each metric.",
                 versus,
                 {*VERSUS},
             ),
@@ -132,9 +132,9 @@ KINDS = {pl.String: "string", pl.Int64: "integer", pl.Float64: "number"}
 
 COMPARED = {
     "metric": "The column of the summary that is compared.",
-    "pairs": "How many pairs of runs with equal seeds have it.",
-    "baseline": "The mean over the pairs of the baseline.",
-    "mean": "The mean over the pairs of this variant.",
+    "pairs": "The number of pairs of runs with equal seeds that have the metric.",
+    "baseline": "The mean of the baseline over the pairs.",
+    "mean": "The mean of this variant over the pairs.",
     "difference": "The mean difference of the pairs.",
     "difference_low": "The lower limit of its 95 % confidence interval.",
     "difference_high": "The upper limit of the same.",
@@ -143,9 +143,9 @@ COMPARED = {
     "relative_high": "The upper limit of the same.",
     "harm": "How much worse than the baseline, as a share of the better one (Ware et al. 2019).",
     "effect": "The difference in standard deviations of the differences (Hedges' g).",
-    "p": "How probable so great a difference is if there is none (Holm, over all rows).",
-    "p_same": "How probable means so close are if they differ by the margin (Holm, over all rows).",
-    "more_runs": "About how many more pairs would tell a difference of the margin.",
+    "p": "The probability of so great a difference if there is none (Holm).",
+    "p_same": "The probability of means so close if they differ by the margin (Holm).",
+    "more_runs": "The estimated number of further pairs that would show the margin.",
     "verdict": "`higher`, `lower`, `same` (within the margin), `equal` (in each pair), `unknown`.",
     "said": "The verdict in words.",
     "assumes": "`normal` where fewer than 10 pairs allow no other interval than Student's.",

@@ -185,15 +185,15 @@ METRICS = {
     ),
     "queue_delay_mean_ms": Metric(
         "ms",
-        f"How long packets wait at the flow's bottleneck: {LITTLE}; the mean over all bytes.",
+        f"The time that packets wait at the flow's bottleneck: {LITTLE}; the mean over all bytes.",
         "RFC 5166 names the queueing delay at the router; Little 1961. Links.",
         _queue,
     ),
     **{
         f"queue_delay_p{share}_ms": Metric(
             "ms",
-            f"The same: {share} % of the intervals have no more (nearest rank). Packets of one "
-            "interval differ: a smaller `record.links` comes closer to their percentile.",
+            f"The same: {share} % of the intervals have at most this (nearest rank). Packets of "
+            "one interval differ: a smaller `record.links` comes closer to their percentile.",
             "As above.",
             _queue,
         )
@@ -217,7 +217,7 @@ METRICS = {
         "s",
         f"From the start of the flow to the first {HOLD_S:g} s in which its goodput, interval by "
         f"interval, is within {100 * TOLERANCE:g} % of the mean of all flows with its bottleneck. "
-        "Nothing if that never comes.",
+        "Null if that never happens.",
         "RFC 5166: convergence times; Chiu and Jain 1989. Intervals.",
         _convergence,
         needs="every",
@@ -232,9 +232,9 @@ METRICS = {
     ),
     "warm_up_s": Metric(
         "s",
-        "How much of the beginning to leave out, so that the flow's goodput by interval is steady: "
+        "The time to discard from the start, so that the flow's goodput by interval is steady: "
         "MSER-5 cuts between batches of five intervals where the rest has the least squared "
-        "standard error of its mean. Nothing if that is in the second half: the run is too short.",
+        "standard error of its mean. Null if that is in the second half: the run is too short.",
         "White 1997; Franklin and White 2008. Intervals.",
         _warm_up,
         needs="every",

@@ -24,7 +24,7 @@ MOST_ROWS = 60
 ROUNDING = 1e-9
 
 MOST_NAMES = 8
-"""So many flows that never connected are named."""
+"""The number of flows that are named as never connected; further ones are counted."""
 
 KEYS = {"flow": ["flow", "cc"], "class": ["class", "cc"], "cc": ["cc"]}
 """The columns that identify the subject of a row."""

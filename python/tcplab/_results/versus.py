@@ -273,8 +273,10 @@ def _said(row: Mapping[str, Any], margin: float) -> str | None:
     if row["verdict"] == "same":
         if row["p"] is not None and row["p"] < LEVEL_OF_TESTS:
             return f"{apart.directed()}, less than {percent(margin)}"
-        ends = (apart.low or 0.0, apart.high or 0.0)
-        return f"no difference seen: within {apart.text(max(map(abs, ends)))}"
+        bound = max(abs(apart.low or 0.0), abs(apart.high or 0.0))
+        # The tests have shown that much; the interval, which is stricter, may reach beyond.
+        bound = min(bound, margin) if apart.is_share else bound
+        return f"no difference seen: within {apart.text(bound)}"
     if pairs < LEAST_PAIRS:
         return f"cannot be told from one pair; {apart.directed()} there"
     cannot = f"cannot be told ({apart.signed()})"

@@ -117,7 +117,7 @@ class Cluster:
             )
         self.client = client
         self.name = f"tcplab-{uuid.uuid4().hex}"
-        """Of the event that ends all tasks, and the beginning of their keys."""
+        """The name of the event that stops all tasks, and the prefix of their keys."""
         self.numbers = count()
         self.submitting = threading.Lock()
 

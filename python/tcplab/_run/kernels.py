@@ -71,8 +71,8 @@ def build_missing(plans: Sequence[_core.Plan], progress: bool | None) -> bool:
     if found and not found[0].is_outdated:
         return False
     if progress is not False:
-        why = "is of another version of tcplab" if found else "is not there yet"
-        said = f"the kernel {DEFAULT_KERNEL} {why}; building it, which takes some minutes"
+        why = "was built by another version of tcplab" if found else "is not there yet"
+        said = f"the kernel {DEFAULT_KERNEL} {why}; building it, which takes a few minutes"
         sys.stderr.write(_core.printable(said) + "\n")
         sys.stderr.flush()
     build_kernel(progress=progress)

@@ -93,7 +93,7 @@ class Budget:
         self.kept += sum(len(one) for files in tables.contents.values() for one in files.values())
         if self.kept > self.size:
             raise _core.ConfigError(
-                f"the tables of all runs take more than {written(self.size)} of memory; with a "
-                "folder for them (`out`) they need not stay there, and `memory` allows more"
+                f"the tables of all runs take more than {written(self.size)} of memory; store "
+                "them in a folder (`out`), or raise `memory`"
             )
         return tables

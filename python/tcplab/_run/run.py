@@ -82,7 +82,7 @@ def run(
         ConfigError: The experiment cannot be run.
         KernelError: A kernel is needed and cannot be built.
         RunError: A kernel, or a program in it, failed.
-        InternalError: A run broke an invariant that every run must keep: a bug in tcplab.
+        InternalError: A run broke a law that every run must keep: a bug in tcplab.
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. Runs that had finished are kept in the folder.
     """
@@ -207,7 +207,7 @@ class _Work:
             return
         if writers := self.store.writers():
             folder = self.store.folder
-            warn(f"{folder}: {writers}: results there may be another's than this computer computed")
+            warn(f"{folder}: {writers}: results in it may be someone else's")
 
     def take_stored(self) -> None:
         """Takes the tables that are stored already, and warns of those that cannot be used."""

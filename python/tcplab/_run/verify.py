@@ -254,12 +254,12 @@ class _Checks:
             said = json.loads(content)
             reads, hidden = ([Path(path) for path in said[kind]] for kind in ("reads", "hidden"))
         except (ValueError, TypeError, KeyError):
-            return "what its programs could read is not known"
+            return "the files that its programs could read are not known"
         if more := [str(path) for path in reads if path not in self.reads]:
             return f"its programs could read {' and '.join(more)}; to allow that, --allow-read"
         access = Access(tuple(reads), tuple(hidden))
         if access.state() != content:
-            return "what its programs could read has changed"
+            return "the files that its programs could read have changed"
         return access
 
 
@@ -273,7 +273,7 @@ def _plan(run: str, text: str, find: Find) -> _core.Plan | None:
     if plan.id != run:
         find(FILE, f"is of the run {plan.id}")
     elif plan.derived_id != plan.id:
-        find(FILE, "was changed: another id belongs to what it says")
+        find(FILE, "was changed: its content has another id")
     else:
         return plan
     return None

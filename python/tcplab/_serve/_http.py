@@ -42,7 +42,7 @@ class Server(ThreadingHTTPServer):
             super().__init__((HOST, port), _Handler)
         except OSError as error:
             why = (error.strerror or "unknown").lower()
-            raise _core.ConfigError(f"--port: {port} cannot be had: {why}") from None
+            raise _core.ConfigError(f"--port: {port} is not available: {why}") from None
         # DNS rebinding: a foreign page whose name resolves to this host sends that name in the
         # request.
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}

@@ -118,7 +118,7 @@ class Watching:
         self._seen: tuple[Signature, bool] | None = None
         self._began: tuple[float, int] | None = None
         self._not_before = 0.0
-        self.state = State(place=str(place), trouble="it has not been looked at yet")
+        self.state = State(place=str(place), trouble="the folder has not been read yet")
         self._thread = threading.Thread(target=self._go_on, daemon=True)
 
     def __enter__(self) -> Watching:
@@ -160,7 +160,7 @@ class Watching:
         planned: Sequence[Called] = ()
         failed: Mapping[str, str] = {}
         if folder is not None and not folder.is_dir():
-            trouble = "the folder is not there yet" if not folder.exists() else "it is no folder"
+            trouble = "the folder is not there yet" if not folder.exists() else "it is not a folder"
         elif folder is not None:
             found = asked(folder)
             planned, failed = (found.runs, found.failed) if found is not None else ((), {})

@@ -80,5 +80,5 @@ def damage(folder: Path, needed: Iterable[str]) -> tuple[str, str] | None:
         except OSError as error:
             return name, f"cannot be read: {(error.strerror or 'unknown').lower()}"
         if checksum(found) != digest:
-            return name, "is damaged, or of another group of runs"
+            return name, "is damaged, or belongs to another group of runs"
     return None

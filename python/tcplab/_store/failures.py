@@ -31,9 +31,7 @@ def keep_failed(folder: Path, plans: Sequence[_core.Plan], failed: Mapping[str, 
             runs = [{"run": run, "reason": reason} for run, reason in known.items()]
             put((json.dumps({"failed": runs}, indent=1) + "\n").encode(), path)
     except OSError as error:
-        warn(
-            f"{path}: which runs failed cannot be written: {(error.strerror or 'unknown').lower()}"
-        )
+        warn(f"{path}: failed runs cannot be listed: {(error.strerror or 'unknown').lower()}")
 
 
 def failures(folder: Path) -> dict[str, str]:

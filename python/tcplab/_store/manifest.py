@@ -74,7 +74,7 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
                 put(listed.encode(), folder / RUNS)
     except OSError as error:
         path, why = error.filename or folder, (error.strerror or "unknown").lower()
-        warn(f"{path}: what the experiment asked for cannot be written: {why}")
+        warn(f"{path}: the experiment and its list of runs cannot be written: {why}")
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _whole(groups: Sequence[OnDisk]) -> dict[str, OnDisk]:
     for group in groups:
         if trouble := group.damage():
             raise _core.ConfigError(
-                f"{group.folder}: {' '.join(trouble)}; running it again mends it"
+                f"{group.folder}: {' '.join(trouble)}; run the experiment again to repair it"
             )
         try:
             for run in group.ran:

@@ -213,7 +213,7 @@ class OnDisk:
             for run, digest, readable, further, *rows in table.iter_rows()
         }
         if name_of(rows) != self.folder.resolve().name or len(rows) != len(table):
-            raise ValueError(f"{PLANS}.parquet is of another group of runs")
+            raise ValueError(f"{PLANS}.parquet belongs to another group of runs")
         return rows
 
     _counts = tuple(f"{table}_rows" for table in TABLES)
@@ -225,7 +225,7 @@ class OnDisk:
         except UNREADABLE as error:
             raise ValueError(f"{name} {reason(error)}") from None
         if any(table.schema[name] != OF_PLANS[name] for name in columns):
-            raise ValueError(f"{name} is no table of plans")
+            raise ValueError(f"{name} is not a table of plans")
         return table
 
     @cached_property

@@ -29,5 +29,7 @@ def decimals(value: float, digits: int) -> int:
     """The number of decimals that shows this many significant digits; never more than `digits`."""
     if not math.isfinite(value):
         return 0
-    before_point = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    # 0.9996 with three digits is 1.00.
+    size = abs(float(f"{value:.{max(digits - 1, 0)}e}"))
+    before_point = len(str(int(size))) if size >= 1 else 0
     return max(digits - before_point, 0)

@@ -55,7 +55,7 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
         dest="changes",
         type=_change,
         metavar="PATH=VALUE",
-        help="give a key another value, by its path: flows[0].cc=bbr, flows.NAME.cc=bbr, "
+        help="set a key to another value, by its path: flows[0].cc=bbr, flows.NAME.cc=bbr, "
         "flows.*.cc=bbr, or a parameter by its name; may be given several times",
     )
     for key, metavar, about in (
@@ -65,8 +65,8 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
             "run each variant so often, with other seeds, or until its goodput is known well "
             'enough: "2%%"',
         ),
-        ("seed", "N", "begin with this seed"),
-        ("duration", "TIME", "simulate so long: 10s"),
+        ("seed", "N", "the first seed"),
+        ("duration", "TIME", "simulated time: 10s"),
     ):
         parser.add_argument(
             f"--{key}",
@@ -120,7 +120,7 @@ def add_by(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=["flow", "class", "cc"],
         metavar="WHAT",
-        help="what a row is about: flow, class or cc (default: what makes few rows)",
+        help="one row for each flow, class or cc (default: whichever gives few rows)",
     )
 
 
@@ -148,7 +148,7 @@ def add_format(parser: argparse.ArgumentParser, about: str) -> None:
         choices=["mean", "median"],
         default="mean",
         metavar="NAME",
-        help="what is shown of repetitions: mean (the default) or median",
+        help="the statistic over repetitions: mean (the default) or median",
     )
     add_comparison(parser)
 
@@ -160,8 +160,8 @@ def add_comparison(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=_baseline,
         metavar="KEY=VALUE",
-        help="compare other variants with this one, in pairs of runs with equal seeds; its value "
-        "alone is enough where only one swept key has it; may be given several times",
+        help="compare other variants with this one, in pairs of runs with equal seeds; the value "
+        "alone is enough if only one swept key has it; may be given several times",
     )
     parser.add_argument(
         "--metrics",
@@ -169,14 +169,14 @@ def add_comparison(parser: argparse.ArgumentParser) -> None:
         default=(),
         metavar="NAMES",
         help="further columns, like power,queue_delay_p95_ms (see tcplab list metrics); with "
-        "--versus, what is compared",
+        "--versus, the metrics to compare",
     )
     parser.add_argument(
         "--margin",
         type=_share,
         default=0.02,
         metavar="SHARE",
-        help='with --versus, the least difference that matters: "2%%" (the default)',
+        help='with --versus, the smallest difference that matters: "2%%" (the default)',
     )
 
 
@@ -215,7 +215,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < math.inf:
-        raise argparse.ArgumentTypeError(f'{text} is no share above zero, like "2%"')
+        raise argparse.ArgumentTypeError(f'{text} is not a share above zero, like "2%"')
     return share
 
 
@@ -228,14 +228,14 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def add_running(
     parser: argparse.ArgumentParser,
     *,
-    out: str = "results/ and the experiment's name, or its file's",
+    out: str = "results/NAME, after the experiment or its file",
 ) -> None:
     """Adds the arguments for how an experiment is run, and where results go (default: `out`)."""
     parser.add_argument(
         "--out",
         type=results,
         metavar="DIR",
-        help=f"where tables go: a folder, or an address like s3://bucket/sweep (default: {out})",
+        help=f"folder for the tables, or an address like s3://bucket/sweep (default: {out})",
     )
     add_workers(parser)
     parser.add_argument(
@@ -248,26 +248,29 @@ def add_running(
         "--memory",
         type=_size,
         metavar="SIZE",
-        help='what all runs at once may take, like "4 GB" (default: half of what is free)',
+        help='memory for all concurrent runs, like "4 GB" (default: half of what is free)',
     )
     drawn = parser.add_mutually_exclusive_group()
     drawn.add_argument(
         "--chart",
         type=chart,
         metavar="FILE",
-        help=f"where the chart goes: {ENDINGS} (default: into DIR, as .svg)",
+        help=f"file for the chart: {ENDINGS} (default: in DIR, as .svg)",
     )
     drawn.add_argument("--no-chart", action="store_true", help="draw no chart")
     parser.add_argument(
         "--kernel", metavar="NAME", help="the kernel for the backend linux (see tcplab kernel list)"
     )
-    parser.add_argument("--quiet", action="store_true", help="print the table and warnings alone")
+    parser.add_argument("--quiet", action="store_true", help="print only the table and warnings")
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Adds the argument for the number of concurrent runs."""
     parser.add_argument(
-        "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
+        "--workers",
+        type=_at_least_one,
+        metavar="N",
+        help="concurrent runs (default: one per processor)",
     )
 
 

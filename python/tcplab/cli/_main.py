@@ -1,7 +1,7 @@
 """The entry point of the `tcplab` command, and its exit status.
 
 Data goes to stdout, everything else to stderr. The exit status is 0 on success, 1 if `verify` finds
-a fault, 2 if the request cannot be carried out, 70 if a run breaks an invariant that every run must
+a fault, 2 if the request cannot be carried out, 70 if a run breaks a law that every run must
 keep (a bug in tcplab), 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
@@ -28,27 +28,27 @@ COMMANDS = {
     "show": ("show", "print stored results again"),
     "report": (
         "report",
-        "write one page with the answer: how sure it is, what it costs, charts and tables",
+        "write one page with the answer, its certainty and its cost, charts and tables",
     ),
-    "serve": ("serve", "show stored results in a browser on this computer, also while they come"),
-    "query": ("query", "ask the tables of stored results in SQL"),
+    "serve": ("serve", "show stored results in a browser on this computer, also while runs go on"),
+    "query": ("query", "query the tables of stored results in SQL"),
     "compare": (
         "compare",
         "run an experiment file on several backends: print both numbers and the difference",
     ),
     "advise": (
         "advise",
-        "say which settings are best for a path and its traffic, how sure that is, and at whose "
+        "find the best settings for a path and its traffic, how certain they are, and at whose "
         "cost",
     ),
     "capture": (
         "capture",
-        "say what a packet capture has, what is wrong with it, and what its connections did",
+        "analyse a packet capture: its contents, its faults, and its connections",
     ),
-    "paper": ("paper", "run published studies again, and say which of their claims hold"),
+    "paper": ("paper", "repeat published studies, and check which of their claims hold"),
     "new": ("new", "write an experiment file to start from"),
     "check": ("check", "check an experiment file and print what would run"),
-    "draw": ("draw", "draw the network of an experiment file: hosts, links and the ways of flows"),
+    "draw": ("draw", "draw the network of an experiment file: hosts, links and the paths of flows"),
     "verify": (
         "verify",
         "check stored results: against their digest, against the laws, and by running them again",
@@ -59,11 +59,11 @@ COMMANDS = {
     ),
     "explain": (
         "explain",
-        "say what a congestion control does, and what its parameters and presets mean",
+        "explain a congestion control, its parameters and its presets",
     ),
     "kernel": ("kernel", "build, list or remove the kernels that `run --on linux` boots"),
     "schema": ("schema", "print the JSON Schema of experiment files, or of results"),
-    "completion": ("completion", "print what completes the command in a shell"),
+    "completion": ("completion", "print the completion script of a shell"),
 }
 """The module and the help text of each subcommand, by name. A module is loaded when it is used."""
 

@@ -22,10 +22,10 @@ SIDES = ("sender", "receiver", "router", "all")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the question, and for the time that an answer may take."""
     parser.description = (
-        "Search the settings that are best for a path and its traffic, examine them with fresh "
-        "seeds, confirm them on the kernel where one is built, and say by how much they are "
-        "better, how sure that is, and at whose cost. The path is that of an experiment's file, "
-        "of a capture's twin, or of flags, as in tcplab try."
+        "Search for the best settings for a path and its traffic, test them with fresh seeds, "
+        "confirm them on the kernel if one is built, and report how much better they are, how "
+        "certain that is, and at whose cost. The path is that of an experiment file, of a "
+        "capture's twin, or of flags, as in tcplab try."
     )
     parser.add_argument(
         "file",
@@ -33,14 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="FILE",
         help="an experiment (- reads it from standard input) or a packet capture; without a file, "
-        "flags say the path",
+        "flags describe the path",
     )
     parser.add_argument(
         "--destinations",
         type=Path,
         metavar="FILE",
-        help="a setting for each connection by where it goes: for each of the destinations that "
-        "this file lists, with as few different ones as nothing is lost by",
+        help="advise a setting for each destination that this file lists, with as few different "
+        "settings as possible without a loss",
     )
     trying.add_path(parser)
     _arguments.add_changes(parser)
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_names,
         default=(),
         metavar="NAMES",
-        help="what is to be best, then what is reported too: goodput, completion, completion-p95, "
+        help="the goal, then further metrics to report: goodput, completion, completion-p95, "
         "page-time, latency, retransmissions, fairness (default: by the traffic)",
     )
     asked.add_argument(
@@ -69,7 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the names of the flows whose settings may change (default: all)",
     )
     asked.add_argument(
-        "--keep", type=_names, default=(), metavar="SETTINGS", help="settings that stay: wmem,ecn"
+        "--keep",
+        type=_names,
+        default=(),
+        metavar="SETTINGS",
+        help="settings that must not change: wmem,ecn",
     )
     asked.add_argument(
         "--change",
@@ -77,8 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=partial(_values, "cc=cubic,bbr"),
         metavar="KEY=VALUES",
-        help="try these values of a setting, and nothing but what is given so: cc=cubic,bbr; may "
-        "be given several times",
+        help="try only these values of a setting, and only settings given so: cc=cubic,bbr; may be "
+        "given several times",
     )
     asked.add_argument(
         "--over",
@@ -86,28 +90,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=partial(_values, "rtt=10ms..200ms"),
         metavar="KEY=RANGE",
-        help="advice that is to hold over a range of paths: a parameter, a key or a flag above "
-        "with all between two values, rtt=10ms..200ms, or a list; may be given several times",
+        help="advise for a range of paths: a parameter, a key or a flag above with a range, "
+        "rtt=10ms..200ms, or a list of values; may be given several times",
     )
     asked.add_argument(
         "--budget",
         type=_seconds,
         default=60.0,
         metavar="TIME",
-        help="how long it may take: 60s (the default), 10min",
+        help="time limit: 60s (the default), 10min",
     )
     parser.add_argument(
         "--on",
         choices=["sim", "linux"],
         metavar="BACKEND",
-        help="linux: the kernel must confirm it; sim: it need not (default: where one is built)",
+        help="linux: confirm on the kernel; sim: do not (default: linux if a kernel is built)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help="where the page, the files and all runs go (default: results/advise, with the name of "
-        "the file)",
+        help="folder for the page, the files and all runs (default: results/advise, with the name "
+        "of the file)",
     )
     _arguments.add_workers(parser)
     parser.add_argument(
@@ -115,9 +119,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["text", "json", "markdown"],
         default="text",
         metavar="FORMAT",
-        help="how the answer is printed: text (the default), json or markdown",
+        help="output format: text (the default), json or markdown",
     )
-    parser.add_argument("--quiet", action="store_true", help="print the answer and warnings alone")
+    parser.add_argument("--quiet", action="store_true", help="print only the answer and warnings")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -39,14 +39,14 @@ STDIN = Path("-")
 TABLES = ("totals", "lengths", "protocols", "faults")
 
 ACTIONS = {
-    "info": "say what captures have, and what is wrong with them",
-    "flows": "say what happened to each TCP connection of a capture",
-    "packets": "say what each packet of a connection is, and draw them over time",
+    "info": "print the contents and the faults of a capture",
+    "flows": "print what happened to each TCP connection of a capture",
+    "packets": "classify each packet of a connection, and draw the packets over time",
     "report": "write a page about a capture: its connections, their time and their segments",
-    "cc": "guess the congestion control of each sender, or say why it cannot be known",
-    "twin": "write an experiment with a path and traffic like those of a capture, and say how well "
-    "it fits",
-    "characterise": "say what traffic captures and logs have, and write a model of it",
+    "cc": "guess the congestion control of each sender, or print why there is no guess",
+    "twin": "write an experiment with a path and traffic like those of a capture, and report how "
+    "well it fits",
+    "characterise": "characterise the traffic of captures and logs, and write a model of it",
 }
 
 PACKETS_SHOWN = (
@@ -62,7 +62,7 @@ PACKETS_SHOWN = (
 )
 """The columns of packets that are printed."""
 
-FILE_HELP = "pcap or pcapng, also packed with gzip or Zstandard; - is standard input"
+FILE_HELP = "pcap or pcapng, also compressed with gzip or Zstandard; - is standard input"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         choices=TABLES,
         metavar="TABLE",
-        help=f"print this table alone: {', '.join(TABLES)} (csv and markdown: totals if not given)",
+        help=f"print only this table: {', '.join(TABLES)} (csv and markdown: totals by default)",
     )
     _add_common(one)
     one.set_defaults(act=_info)
@@ -94,24 +94,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--connection",
         type=int,
         metavar="NUMBER",
-        help="which connection, as `capture flows --format csv` numbers them (default: the one "
+        help="the connection, as numbered by `capture flows --format csv` (default: the one "
         "with most data)",
     )
     one.add_argument(
         "--sender",
         choices=["client", "server"],
         metavar="SIDE",
-        help="whose segments are drawn: client or server (default: who sent more data)",
+        help="the sender whose segments are drawn: client or server (default: the larger)",
     )
     one.add_argument(
-        "--from", dest="begin", type=float, metavar="S", help="from this second of the capture on"
+        "--from", dest="begin", type=float, metavar="S", help="start at this second of the capture"
     )
-    one.add_argument("--to", dest="end", type=float, metavar="S", help="up to this second")
+    one.add_argument(
+        "--to", dest="end", type=float, metavar="S", help="end at this second of the capture"
+    )
     one.add_argument(
         "--chart",
         type=_arguments.chart,
         metavar="FILE",
-        help="draw the segments over time into this file: .svg, .png, .pdf, .html or .json",
+        help="file for a chart of the segments over time: .svg, .png, .pdf, .html or .json",
     )
     _add_format(one)
     _add_connections(one)
@@ -123,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="where the page goes: .html (default: beside the capture, with its name)",
+        help="file for the page: .html (default: beside the capture, with its name)",
     )
     _add_connections(one)
     one.set_defaults(act=_report)
@@ -154,7 +156,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         choices=_display.FORMATS,
         default="table",
         metavar="FORMAT",
-        help="how rows are printed: table (the default), json, csv or markdown",
+        help="output format: table (the default), json, csv or markdown",
     )
 
 
@@ -164,7 +166,7 @@ def _add_connections(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=MOST_CONNECTIONS,
         metavar="NUMBER",
-        help=f"follow so many connections at once (default: {MOST_CONNECTIONS})",
+        help=f"the most connections followed at once (default: {MOST_CONNECTIONS})",
     )
 
 
@@ -419,48 +421,51 @@ MISFIT = 1
 
 
 def _add_twin(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="pcap or pcapng, also packed")
+    parser.add_argument("file", type=Path, metavar="FILE", help="pcap or pcapng, also compressed")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="write the experiment into this file (.toml), also if it does not fit: it says so",
+        help="file for the experiment (.toml), which states how well it fits",
     )
     parser.add_argument(
         "--connection",
         type=int,
         action="append",
         metavar="NUMBER",
-        help="this connection, as `capture flows --format csv` numbers them; may be given several "
+        help="a connection, as numbered by `capture flows --format csv`; may be given several "
         "times (default: all between the two hosts that exchange most data)",
     )
     parser.add_argument(
         "--cc",
         metavar="NAME",
-        help="the congestion control of the flows (default: the one that the packets tell, cubic, "
+        help="the congestion control of the flows (default: the one guessed from packets, cubic, "
         "bbr or newreno, the first that fits)",
     )
     parser.add_argument(
-        "--rtt", metavar="TIME", help="the round trip without queues, if known: 40ms"
+        "--rtt", metavar="TIME", help="the round-trip time without queues, if known: 40ms"
     )
     parser.add_argument("--rate", metavar="RATE", help="the rate of the bottleneck, if known: 100M")
     parser.add_argument(
-        "--queue", type=int, metavar="PACKETS", help="packets that its queue holds, if known"
+        "--queue",
+        type=int,
+        metavar="PACKETS",
+        help="capacity of the bottleneck's queue in packets, if known",
     )
     parser.add_argument(
         "--on",
         choices=["sim", "linux"],
         default="sim",
         metavar="BACKEND",
-        help="where the twin is run beside the capture: sim (the default) or linux",
+        help="the backend that runs the twin: sim (the default) or linux",
     )
     parser.add_argument(
         "--format",
         choices=["table", "json"],
         default="table",
         metavar="FORMAT",
-        help="how the answer is printed: table (the default) or json",
+        help="output format: table (the default) or json",
     )
     parser.set_defaults(act=_twin)
 
@@ -550,14 +555,14 @@ def _add_characterise(parser: argparse.ArgumentParser) -> None:
         choices=["fixed", "found"],
         default="fixed",
         metavar="HOW",
-        help="classes of size: fixed (the default: up to 10 kB, 100 kB, 200 kB, ...) or found from "
+        help="size classes: fixed (the default: up to 10 kB, 100 kB, 200 kB, ...) or found from "
         "the data",
     )
     parser.add_argument(
         "--table",
         choices=TOLD,
         metavar="TABLE",
-        help=f"print this table alone: {', '.join(TOLD)} (csv and markdown: totals if not given)",
+        help=f"print only this table: {', '.join(TOLD)} (csv and markdown: totals by default)",
     )
     _add_format(parser)
     parser.add_argument(
@@ -565,7 +570,7 @@ def _add_characterise(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="write an experiment with traffic like this: .toml",
+        help="file for an experiment with traffic like this: .toml",
     )
     _add_connections(parser)
     parser.set_defaults(act=_characterise)

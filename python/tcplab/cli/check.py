@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the experiment."""
     _arguments.add_experiment(parser)
     parser.add_argument(
-        "--on", metavar="BACKEND", help="what would run it: sim or linux; by default whatever can"
+        "--on",
+        metavar="BACKEND",
+        help="the backend: sim or linux (default: every backend that can run it)",
     )
 
 

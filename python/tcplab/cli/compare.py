@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_backends,
         default=("sim", "linux"),
         metavar="BACKENDS",
-        help="what runs it, the reference last (default: sim,linux)",
+        help="the backends, the reference last (default: sim,linux)",
     )
 
 

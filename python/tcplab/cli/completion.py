@@ -19,7 +19,7 @@ SHELLS = ("bash", "zsh", "fish")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the argument for the shell."""
     parser.description = (
-        "Print what completes the command in a shell. For bash: "
+        "Print the completion script of a shell. For bash: "
         "`tcplab completion bash > ~/.local/share/bash-completion/completions/tcplab`; for zsh, "
         "`_tcplab` in a folder of $fpath; for fish, ~/.config/fish/completions/tcplab.fish."
     )

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--chart",
         type=chart,
         metavar="FILE",
-        help=f"where the picture goes: {ENDINGS} (default: NAME.svg here, after the experiment's "
+        help=f"file for the picture: {ENDINGS} (default: NAME.svg here, after the experiment's "
         "file)",
     )
 

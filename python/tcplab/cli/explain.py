@@ -10,7 +10,9 @@ from tcplab.cli._output import say
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the argument for the congestion control."""
-    parser.add_argument("cc", metavar="CC", help="its name, as `tcplab list cc` shows it")
+    parser.add_argument(
+        "cc", metavar="CC", help="the name of a congestion control, as in `tcplab list cc`"
+    )
 
 
 def run(args: argparse.Namespace) -> None:

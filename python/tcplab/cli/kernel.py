@@ -13,8 +13,8 @@ from tcplab._text.plain_tables import table
 from tcplab.cli._output import say
 
 ACTIONS = {
-    "build": "build a kernel from Debian's source, or one of your own",
-    "list": "list the kernels there are",
+    "build": "build a kernel from Debian's source, or from your own",
+    "list": "list the kernels that have been built",
     "remove": "remove a kernel",
 }
 
@@ -38,14 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--source",
         type=Path,
         metavar="PATH",
-        help="build from this source tree, or tarball of one; it is not written to",
+        help="build from this source tree or tarball, which is not modified",
     )
     build.add_argument(
         "--hz",
         type=int,
         default=1000,
         metavar="N",
-        help="ticks of the kernel's timer in a second, from 100 to 1000 (the default)",
+        help="timer ticks per second, from 100 to 1000 (the default)",
     )
     build.add_argument(
         "--cc",
@@ -53,18 +53,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="compile in this C file with a congestion control; can be given several times",
+        help="compile in this C file with a congestion control; may be given several times",
     )
     build.add_argument(
         "--name",
         metavar="NAME",
-        help="what to call it (default: its version, and what differs from the default)",
+        help="the name of the kernel (default: its version and non-default options)",
     )
     build.add_argument(
         "--jobs",
         type=_at_least_one,
         metavar="N",
-        help="files compiled at once (default: all processors)",
+        help="files compiled at once (default: one per processor)",
     )
     build.add_argument("--quiet", action="store_true", help="show no progress")
     parsers["remove"].add_argument("name", metavar="NAME", help="the kernel's name")
@@ -107,7 +107,7 @@ def _build(args: argparse.Namespace) -> None:
 def _list() -> None:
     kernels = tcplab.kernels()
     if not kernels:
-        say("there are none; `tcplab kernel build` makes one", file=sys.stderr)
+        say("there are no kernels; `tcplab kernel build` builds one", file=sys.stderr)
         return
     heads = [
         Column("name", LEFT),

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain",
         metavar="PROFILE",
-        help="with profiles: every option that this one sets, and where the value is from",
+        help="with profiles: every option that this profile sets, and the source of its value",
     )
 
 

@@ -18,13 +18,17 @@ TEMPLATES = files("tcplab") / "templates"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the template and its destination."""
     parser.description = (
-        "Write an experiment file to start from, with comments. Without a name, list what there is."
+        "Write a commented experiment file to start from. Without a name, list the templates."
     )
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="what to start from, like dumbbell or papers/dctcp"
+        "name", nargs="?", metavar="NAME", help="a template, like dumbbell or papers/dctcp"
     )
     parser.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE", help="where to (default: NAME.toml here)"
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="the file to write (default: NAME.toml here)",
     )
 
 
@@ -36,16 +40,14 @@ def run(args: argparse.Namespace) -> None:
         say(table([Column("name", LEFT), Column("", LEFT)], rows))
         return
     if args.name not in known:
-        raise ConfigError(
-            f'nothing to start from is called "{args.name}"; there are {", ".join(known)}'
-        )
+        raise ConfigError(f'no template is called "{args.name}"; there are {", ".join(known)}')
     path: Path = args.file or Path(f"{args.name.rpartition('/')[2]}.toml")
     if path.exists():
         raise FileExistsError(
-            f"{path}: is there already; name another file: tcplab new {args.name} FILE"
+            f"{path}: exists already; name another file: tcplab new {args.name} FILE"
         )
     if path.suffix != ".toml":
-        raise ConfigError(f"{path}: experiments to start from are TOML, like mine.toml")
+        raise ConfigError(f"{path}: templates are TOML files, like mine.toml")
     if not path.parent.is_dir():
         raise NotADirectoryError(f"{path} cannot be written: {path.parent} is not a folder")
     put(known[args.name].replace("FILE.toml", path.name).encode(), path)

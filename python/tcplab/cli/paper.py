@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     one = actions.add_parser("list", help="list the studies")
     one.set_defaults(act=_list)
-    one = actions.add_parser("show", help="say what a study asked, found and claims")
-    one.add_argument("name", metavar="NAME", help="a study, as `tcplab paper list` has it")
+    one = actions.add_parser("show", help="print the question, findings and claims of a study")
+    one.add_argument("name", metavar="NAME", help="a study, as listed by `tcplab paper list`")
     one.set_defaults(act=_show)
     one = actions.add_parser("run", help="run the experiments of a study")
     one.add_argument("name", metavar="NAME", help=f"a study, or {ALL}")
@@ -37,31 +37,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--figure",
         metavar="ID",
         action="append",
-        help="run this experiment or figure alone, D2-E1 or 'Fig. 2'; may be given several times",
+        help="run only this experiment or figure, D2-E1 or 'Fig. 2'; may be given several times",
     )
     one.add_argument(
-        "--quick", action="store_true", help="few repetitions: minutes, and wide intervals"
+        "--quick",
+        action="store_true",
+        help="few repetitions: takes minutes, and gives wide intervals",
     )
     one.add_argument(
-        "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
+        "--on", default="sim", metavar="BACKEND", help="the backend: sim (the default) or linux"
     )
-    _add_kernel(one, "of the backend `linux`: this kernel, not the default one")
-    _add_out(one, "where the results go")
+    _add_kernel(one, "the kernel for the backend `linux` (default: the default kernel)")
+    _add_out(one, "folder for the results")
     _arguments.add_workers(one)
     one.set_defaults(act=_run)
-    one = actions.add_parser("report", help="their numbers and claims beside ours, with verdicts")
+    one = actions.add_parser(
+        "report", help="compare published numbers and claims with ours, with verdicts"
+    )
     one.add_argument("name", metavar="NAME", help=f"a study, or {ALL}")
     one.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="where the page goes: .html or .md (default: Markdown on standard output)",
+        help="file for the page: .html or .md (default: Markdown on standard output)",
     )
-    one.add_argument("--quick", action="store_true", help="of what `run --quick` measured")
-    one.add_argument("--on", default="sim", metavar="BACKEND", help="of what this backend measured")
-    _add_kernel(one, "of what this kernel measured")
-    _add_out(one, "where the results are; what is not there is what tcplab brings along")
+    one.add_argument(
+        "--quick", action="store_true", help="report the measurements of `run --quick`"
+    )
+    one.add_argument(
+        "--on", default="sim", metavar="BACKEND", help="report the measurements of this backend"
+    )
+    _add_kernel(one, "report the measurements of this kernel")
+    _add_out(one, "folder of the results; missing ones are taken from those shipped with tcplab")
     one.set_defaults(act=_report)
 
 

@@ -20,11 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sql",
         metavar="SQL",
-        help="a query in SQL, as DuckDB has it; tables are called as in `tcplab list columns`",
+        help="a query in DuckDB's SQL; `tcplab list columns` names the tables",
     )
-    _arguments.add_format(
-        parser, "how rows are printed: table (the default), json, csv or markdown"
-    )
+    _arguments.add_format(parser, "output format: table (the default), json, csv or markdown")
 
 
 def run(args: argparse.Namespace) -> None:

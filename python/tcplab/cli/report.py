@@ -25,22 +25,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_arguments.results,
         nargs="+",
         metavar="RESULTS",
-        help="a folder or address of results (DIR of tcplab run); of several, the folder is what "
-        "is compared",
+        help="a folder or address of results (DIR of tcplab run); several folders are compared "
+        "with each other",
     )
     parser.add_argument(
         "-o",
         "--output",
         type=_arguments.report,
         metavar="FILE",
-        help="where the report goes: .html, .md or .pdf (default: report.html in RESULTS, or here "
+        help="file for the report: .html, .md or .pdf (default: report.html in RESULTS, or here "
         "if there are several; Markdown goes to standard output)",
     )
     parser.add_argument(
         "--format",
         choices=[*FORMATS],
         metavar="FORMAT",
-        help="html (the default), markdown or pdf; FILE says it too",
+        help="html (the default), markdown or pdf (default: from the ending of FILE)",
     )
     _arguments.add_by(parser)
     _arguments.add_comparison(parser)

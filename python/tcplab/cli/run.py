@@ -29,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the backend."""
     parser.add_argument(
-        "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
+        "--on", default="sim", metavar="BACKEND", help="the backend: sim (the default) or linux"
     )
     _arguments.add_allow_read(
         parser,
-        "what programs may read too, besides the machine's and the experiment's folder; "
+        "a path that programs may read, besides the machine's and the experiment's folder; "
         "may be given several times",
     )
 

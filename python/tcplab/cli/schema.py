@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         action="store_true",
-        help="the schema of what `--format json` prints, not that of experiment files",
+        help="the schema of the output of `--format json`, not that of experiment files",
     )
 
 

@@ -17,16 +17,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "results",
         type=_arguments.results,
         metavar="RESULTS",
-        help="a folder or address of results (DIR of tcplab run), which need not be there yet",
+        help="a folder or address of results (DIR of tcplab run), which need not exist yet",
     )
     parser.add_argument(
         "--port",
         type=_port,
         default=0,
         metavar="NUMBER",
-        help="where on this computer it listens (default: a port that is free)",
+        help="the port on loopback (default: any free port)",
     )
-    parser.add_argument("--open", action="store_true", help="open it in the browser")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -41,7 +41,10 @@ def run(args: argparse.Namespace) -> None:
         Watching(args.results) as watching,
         Server(watching, args.port) as server,
     ):
-        say("Ctrl-C ends it. Who has this address sees the results:", file=sys.stderr)
+        say(
+            "Ctrl-C stops the server. Anyone with this address can see the results:",
+            file=sys.stderr,
+        )
         say(server.address, flush=True)
         if args.open:
             webbrowser.open(server.address)

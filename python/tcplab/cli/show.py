@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--chart",
         type=_arguments.chart,
         metavar="FILE",
-        help=f"draw a chart into this file: {_arguments.ENDINGS} (default: draw none)",
+        help=f"file for a chart: {_arguments.ENDINGS} (default: no chart)",
     )
 
 

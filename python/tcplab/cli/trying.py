@@ -36,23 +36,31 @@ class Flag:
 
 
 FLAGS = {
-    "rate": Flag("network.dumbbell.rate", "RATE", "of the bottleneck: 100M (default: 10M)"),
-    "rtt": Flag("rtt", "TIME", "of the path without queues: 40ms (the default)"),
-    "queue": Flag("network.dumbbell.queue", "QUEUE", "250packets, 50ms, fq-codel (default: 1bdp)"),
-    "loss": Flag("network.dumbbell.loss", "SHARE", "of packets, by chance: 0.1%% (default: none)"),
-    "jitter": Flag("network.dumbbell.jitter", "TIME", "any time up to it is added to the delay"),
-    "mtu": Flag("network.dumbbell.mtu", "BYTES", "the largest packet (default: 1500)"),
-    "back-rate": Flag("network.dumbbell.back.rate", "RATE", "of the way of the ACKs, if different"),
+    "rate": Flag("network.dumbbell.rate", "RATE", "rate of the bottleneck: 100M (default: 10M)"),
+    "rtt": Flag("rtt", "TIME", "round-trip time without queues: 40ms (the default)"),
+    "queue": Flag(
+        "network.dumbbell.queue",
+        "QUEUE",
+        "queue at the bottleneck: 250packets, 50ms, fq-codel (default: 1bdp)",
+    ),
+    "loss": Flag("network.dumbbell.loss", "SHARE", "random packet loss: 0.1%% (default: none)"),
+    "jitter": Flag("network.dumbbell.jitter", "TIME", "random extra delay, up to this time"),
+    "mtu": Flag("network.dumbbell.mtu", "BYTES", "size of the largest packet (default: 1500)"),
+    "back-rate": Flag(
+        "network.dumbbell.back.rate", "RATE", "rate in the direction of the ACKs, if different"
+    ),
     "cc": Flag("flows.flow.cc", "CC", "the congestion control (default: cubic)"),
-    "flows": Flag("flows.flow.count", "N", "how many flows of this kind (default: 1)"),
+    "flows": Flag("flows.flow.count", "N", "number of flows of this kind (default: 1)"),
     "traffic": Flag(
         "flows.flow.traffic",
         "KIND",
         "bulk (the default), a size like 2MB, web, voice, video, transfers, or a table with a kind",
     ),
-    "against": Flag("flows.other.cc", "CC", "one more flow, a bulk transfer with this algorithm"),
-    "profile": Flag("stack.profile", "NAME", "of the transport (see tcplab list profiles)"),
-    "ecn": Flag("stack.ecn", "BOOL", "whether flows take marks for losses: true or false"),
+    "against": Flag(
+        "flows.other.cc", "CC", "one more flow: a bulk transfer with this congestion control"
+    ),
+    "profile": Flag("stack.profile", "NAME", "profile of the transport (see tcplab list profiles)"),
+    "ecn": Flag("stack.ecn", "BOOL", "whether flows use ECN: true or false"),
 }
 
 TRAFFIC: Mapping[str, Mapping[str, Any]] = {

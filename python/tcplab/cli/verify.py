@@ -24,16 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="RESULTS",
         help="a folder of results (DIR of tcplab run), of several such, or of one run; or advice, "
-        "whose runs are all run again",
+        "whose runs are all repeated",
     )
     parser.add_argument(
         "--again",
         action="store_true",
-        help="run everything again and compare it bit for bit; runs of another version of tcplab, "
-        "or that need what is not here, are named, and do not change the exit status",
+        help="repeat every run and compare it bit for bit; runs of another version of tcplab, or "
+        "with missing requirements, are listed and do not change the exit status",
     )
     _arguments.add_workers(parser)
-    _arguments.add_allow_read(parser, "with --again, what programs may read, as they could before")
+    _arguments.add_allow_read(
+        parser, "with --again, a path that programs may read, as they could before"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

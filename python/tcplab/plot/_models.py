@@ -32,7 +32,7 @@ def models(results: Results, *names: str, ack_every: int = 1) -> alt.LayerChart:
     chosen = names or MODELS
     for name in chosen:
         if name not in MODELS:
-            raise ValueError(f"{name}: no model is called so; there are {', '.join(MODELS)}")
+            raise ValueError(f"{name}: no model has this name; there are {', '.join(MODELS)}")
     rows = beside(results, ack_every=ack_every)
     if rows.is_empty():
         raise ValueError("no flow lost anything: models predict a rate from losses")

@@ -85,7 +85,7 @@ def sequence(
             f"{len(few):,} of {len(points):,} packets; from_s and to_s draw a part with all"
         )
     if line.is_empty():
-        notes.append("no acknowledgments: packets of the way back are not written down")
+        notes.append("no acknowledgments: packets of the reverse direction are not recorded")
     kinds = [kind for kind in KINDS if kind in set(few["kind"])]
     # Rare kinds are drawn above frequent ones.
     few = few.sort(pl.col("kind").replace_strict({kind: n for n, kind in enumerate(KINDS)}))

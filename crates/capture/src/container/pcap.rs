@@ -61,7 +61,7 @@ impl Header {
         let [major, minor] = [4, 6].map(|at| kind.order.short(bytes, at));
         let snap = kind.order.word(bytes, 16);
         if major != 2 {
-            let what = format!("version {major} of pcap is not known; 2 is");
+            let what = format!("version {major} of pcap is not supported; version 2 is");
             return Err(Problem::Field { at: 4, what });
         }
         // The upper half has the length of a frame check sequence.

@@ -46,11 +46,11 @@ impl Section {
         let order = match bytes[8..12] {
             [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
             [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
-            _ => return Err("the order of bytes of the section is not known".into()),
+            _ => return Err("the section has an invalid byte-order magic".into()),
         };
         let (length, major) = (order.word(bytes, 4), order.short(bytes, 12));
         if major != 1 {
-            return Err(format!("version {major} of pcapng is not known; 1 is"));
+            return Err(format!("version {major} of pcapng is not supported; version 1 is"));
         }
         if (length as usize) < SECTION_BLOCK || length % 4 != 0 {
             return Err(format!("a section cannot begin with a block of {length} bytes"));
@@ -139,11 +139,15 @@ impl Section {
         (kept, original): (u32, u32),
     ) -> Step {
         let Some(number) = self.first.checked_add(number as usize) else {
-            return Step::Damage(format!("a packet of interface {number}, which there is not"));
+            return Step::Damage(format!(
+                "a packet of interface {number}, which the section does not describe"
+            ));
         };
         let Some(interface) = interfaces.get(number) else {
             let number = number - self.first;
-            return Step::Damage(format!("a packet of interface {number}, which there is not"));
+            return Step::Damage(format!(
+                "a packet of interface {number}, which the section does not describe"
+            ));
         };
         if kept > length - head - 4 {
             return Step::Damage(format!("a packet of {kept} bytes in a block of {length}"));

@@ -206,7 +206,7 @@ fn what_is_no_capture_is_refused_by_what_it_is() {
     );
     let mut file = pcap(Ordered(false), 0xa1b2_c3d4, &[]);
     file[4] = 3;
-    assert_eq!(said(&file), "x: byte 4: version 3 of pcap is not known; 2 is");
+    assert_eq!(said(&file), "x: byte 4: version 3 of pcap is not supported; version 2 is");
     let missing = Reader::open(Path::new("/nowhere/x.pcap")).err().unwrap().to_string();
     assert_eq!(missing, "/nowhere/x.pcap: no such file or directory");
     assert_eq!(Reader::open(Path::new("/")).err().unwrap().to_string(), "/: is a directory");
@@ -217,10 +217,13 @@ fn blocks_that_contradict_themselves_end_the_capture() {
     let order = Ordered(false);
     let begin = [section(order), interface(order, 1, &[])].concat();
     let damage = |block: Vec<u8>| read(&[begin.clone(), block].concat()).unwrap().1.unwrap().what;
-    assert_eq!(damage(packet(order, 1, 0, b"", 0)), "a packet of interface 1, which there is not");
+    assert_eq!(
+        damage(packet(order, 1, 0, b"", 0)),
+        "a packet of interface 1, which the section does not describe"
+    );
     assert_eq!(
         damage(packet(order, u32::MAX, 0, b"", 0)),
-        "a packet of interface 4294967295, which there is not"
+        "a packet of interface 4294967295, which the section does not describe"
     );
     let mut large = packet(order, 0, 0, b"abcd", 4);
     large[20] = 200;

@@ -190,7 +190,7 @@ impl Half {
         self.away.set(round, self.told());
     }
 
-    /// What the capture tells of the other side.
+    /// The ACK point, window edge and repairs as captured so far.
     fn told(&self) -> Known {
         let is_open = self.repair.state() == State::Open;
         let repaired = self.repairs - u32::from(!is_open);
@@ -290,7 +290,7 @@ impl Half {
             && waited <= self.repair.near + self.repair.near / 4
     }
 
-    /// What this side waits for, while the connection is open.
+    /// The reason that this side waits, while the connection is open.
     #[inline]
     fn waits_for(&self, is_closing: bool) -> Wait {
         let repair = match self.repair.state() {

@@ -96,11 +96,11 @@ pub struct Told {
     pub packets: Table<CapturePacketRow>,
     /// A row for each turn of each connection, if requested.
     pub turns: Table<CaptureTurnRow>,
-    /// What the connections show about the capture.
+    /// Defects of the capture that the connections show.
     pub found: Found,
 }
 
-/// What the connections of a capture show about the capture.
+/// Defects of a capture that its connections show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Connections.

@@ -1,6 +1,6 @@
-//! What a sender's time was spent on.
+//! The times that a sender spends waiting, by cause.
 
-/// What a sender waits for. If several apply, the first counts.
+/// The causes of a sender's waits. If several apply, the first counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     /// The handshake.

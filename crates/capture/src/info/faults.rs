@@ -59,12 +59,12 @@ impl Faults {
                 "damage",
                 1,
                 format!("byte {}: {}", damage.at, damage.what),
-                format!("what came after the first {packets} packets"),
+                format!("everything after the first {packets} packets"),
             ));
         }
         if packets == 0 {
             let unknown = "anything about the traffic".into();
-            faults.push(("damage", 1, "there are no packets in the file".into(), unknown));
+            faults.push(("damage", 1, "the file has no packets".into(), unknown));
         }
         let dropped =
             reader.interfaces().iter().fold(0, |all: u64, it| all.saturating_add(it.dropped));
@@ -72,8 +72,7 @@ impl Faults {
             "dropped packets",
             dropped,
             format!("the capturing program says that it lost {dropped} packets"),
-            "which packets these were: bytes and losses of connections that they belonged to"
-                .into(),
+            "which packets were lost, and so the bytes and losses of their connections".into(),
         ));
         faults.push((
             "clock",
@@ -83,37 +82,37 @@ impl Faults {
                 self.steps_back,
                 self.furthest_back as f64 / 1e6
             ),
-            "times across these steps; they count as no time".into(),
+            "times across these steps, which count as zero".into(),
         ));
     }
 
     fn of_packets(&self, faults: &mut Vec<Fault>) {
         let what = self.link.map_or_else(
             || "whose headers are cut or malformed".into(),
-            |link| format!("of a link whose headers are not known (type {link})"),
+            |link| format!("of an unsupported link type ({link})"),
         );
         faults.push((
             "unreadable packets",
             self.unreadable,
             format!("{} packets {what}", self.unreadable),
-            "what they carried".into(),
+            "the contents of these packets".into(),
         ));
-        let seen = format!("{} packets were not kept whole", self.cut);
-        faults.push(("snap length", self.cut, seen, "data of applications".into()));
+        let seen = format!("{} packets were cut to the snap length", self.cut);
+        faults.push(("snap length", self.cut, seen, "application data".into()));
         let (headers, options) = (self.cut_headers, self.cut_options);
         faults.push((
             "headers",
             headers + options,
-            format!("{headers} headers of TCP and the options of {options} others are cut"),
-            "what these packets did: those without a header are left out, in others SACK and timestamps may \
-             be missing"
+            format!("{headers} TCP headers and the options of {options} others are cut"),
+            "the role of these packets: packets without a whole header are left out, and SACK and \
+             timestamps may be missing from the others"
                 .into(),
         ));
         faults.push((
             "fragments",
             self.incomplete,
             format!("fragments of {} packets are missing", self.incomplete),
-            "what these packets carried".into(),
+            "the contents of these packets".into(),
         ));
     }
 }
@@ -122,45 +121,45 @@ fn of_connections(found: &Found, faults: &mut Vec<Fault>) {
     faults.push((
         "one direction",
         found.one_sided,
-        format!("of {} connections packets of one side alone were captured", found.one_sided),
-        "their round trips, windows, causes of retransmissions and what limited them".into(),
+        format!("of {} connections only one direction was captured", found.one_sided),
+        "their RTTs, windows, limits and causes of retransmissions".into(),
     ));
     faults.push((
         "missing packets",
         found.missing_bytes,
-        format!("{} bytes were sent or acknowledged, and are not there", found.missing_bytes),
-        "whether the network lost them before the place of the capture, or the capture itself"
+        format!("{} bytes were sent or acknowledged, but were not captured", found.missing_bytes),
+        "whether the network lost these bytes before the capture point, or the capture missed them"
             .into(),
     ));
     faults.push((
         "offload",
         found.oversized,
         format!(
-            "{} packets are larger than the MSS: captured before a network card divided them, or after \
-             it put them together",
+            "{} packets are larger than the MSS: captured before segmentation offload (TSO) or \
+             after receive offload (GRO)",
             found.oversized
         ),
-        "when each segment was on the wire, and which packets of them were lost or marked".into(),
+        "when each segment was on the wire, and which segments were lost or marked".into(),
     ));
     faults.push((
         "duplicates",
         found.duplicates,
-        format!("{} packets of TCP are there twice", found.duplicates),
-        "nothing: they count as packets, and in nothing else; where the same packet is captured at two \
-         places, the first of them counts"
+        format!("{} TCP packets were captured twice", found.duplicates),
+        "nothing: a second copy counts only in the number of packets; of a packet captured at two \
+         places, the first copy counts"
             .into(),
     ));
     faults.push((
         "handshakes",
         found.without_handshake,
-        format!("of {} connections the beginning was not captured", found.without_handshake),
-        "their MSS, window scale (windows count as they stand in headers) and initial window"
+        format!("of {} connections the handshake was not captured", found.without_handshake),
+        "their MSS, window scale (windows are taken unscaled from headers) and initial window"
             .into(),
     ));
     faults.push((
         "connections",
         found.given_up,
         format!("{} connections were given up because too many were open at once", found.given_up),
-        "what they did later, which counts as further connections".into(),
+        "their later packets, which count as further connections".into(),
     ));
 }

@@ -136,8 +136,8 @@ pub(crate) struct DualPi2<P> {
     controller: Controller,
     /// When the probability is updated next.
     updates_at: Time,
-    /// What the classic queue has sent beyond its share while both were backlogged, in bytes times
-    /// [`WHOLE`].
+    /// The bytes that the classic queue has sent beyond its share while both queues were
+    /// backlogged, times [`WHOLE`].
     credit: i64,
     random: Random,
 }

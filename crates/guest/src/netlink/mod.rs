@@ -79,7 +79,7 @@ impl Netlink {
             let (_, length) = recv(&self.socket, &mut buffer, RecvFlags::empty())
                 .trying(|| format!("{}: answer", what(last)))?;
             let answer = Answer::read(&buffer[..length.min(buffer.len())])
-                .ok_or_else(|| Failure::new(what(last), "an answer that is none"))?;
+                .ok_or_else(|| Failure::new(what(last), "an invalid answer"))?;
             let number = answer.sequence as usize;
             if answer.error != 0 && number < batch.orders.len() {
                 return Err(Failure::new(what(number), said(&answer)));

@@ -66,7 +66,7 @@ pub(super) fn ask(flow: Flow, exchange: Exchange) -> Result<(), Failure> {
 /// Rejects requests of zero bytes, which a server could not notice.
 pub(super) fn ensure_audible(request: u64) -> Result<(), Failure> {
     if request == 0 {
-        return Err(Failure::new("requests of 0 bytes", "they cannot be heard"));
+        return Err(Failure::new("requests of 0 bytes", "a server cannot notice an empty request"));
     }
     Ok(())
 }

@@ -132,7 +132,8 @@ pub(super) fn check_installed(package: &str, file: &Path) -> Result<(), Error> {
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     if said.lines().any(|line| line.split_whitespace().last().map(Path::new) == Some(file)) {
         let problem = format!(
-            "is not what Debian's package has (`dpkg --verify {package}`); install the package again"
+            "differs from the file in Debian's package (`dpkg --verify {package}`); install the \
+             package again"
         );
         return Err(Error::refused(file.display().to_string(), problem));
     }

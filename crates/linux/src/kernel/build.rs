@@ -292,8 +292,8 @@ impl Make<'_> {
                     return Err(Error::refused(
                         control.path.display().to_string(),
                         format!(
-                            "registers `{name}`, as the kernel's own {file} does; give it another \
-                             name, or the file that one to replace it"
+                            "registers `{name}`, as the kernel's own {file} does; rename the \
+                             algorithm, or name its file {file} to replace the kernel's"
                         ),
                     ));
                 }

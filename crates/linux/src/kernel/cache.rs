@@ -58,8 +58,8 @@ impl Kernel {
         }
         let name = &self.name;
         let problem = format!(
-            "is not the program that was built: it has another SHA-256; `tcplab kernel remove {name}` \
-             and build it again"
+            "has changed since it was built (its SHA-256 differs): run `tcplab kernel remove \
+             {name}` and build it again"
         );
         Err(Error::refused(binary.display().to_string(), problem))
     }

@@ -74,10 +74,10 @@ pub(super) fn check(
     }
     let problem = match (unknown.is_empty(), refused.is_empty()) {
         (true, true) => return Ok(()),
-        (false, _) => format!("this kernel does not know {}, which tcplab needs", list(&unknown)),
+        (false, _) => format!("this kernel has no option {}, which tcplab needs", list(&unknown)),
         (true, false) => {
             format!(
-                "this kernel's configuration does not allow what tcplab needs of {}",
+                "this kernel's configuration does not allow the value that tcplab needs for {}",
                 list(&refused)
             )
         }

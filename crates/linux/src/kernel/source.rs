@@ -72,8 +72,8 @@ impl Source {
         };
         let hash = form.hash(&format!("reading {text}"), watch)?;
         if signed.is_some_and(|signed| signed != hash::text(hash.clone())) {
-            let problem = "is not what Debian has signed: it has another SHA-256 than when it was \
-                           downloaded; remove it, and the next build downloads it again";
+            let problem = "has changed since it was downloaded and verified (its SHA-256 \
+                           differs): remove it, and the next build downloads it again";
             return Err(Error::refused(path.display().to_string(), problem));
         }
         let key = digits(hash);

@@ -32,7 +32,8 @@ pub(super) fn check(folder: &Path, named: &Path) -> Result<(), Error> {
                 if !leads_inside(folder, &path, &target) {
                     let target = target.display();
                     return refused(format!(
-                        "has the link `{shown}` that leads out of it, to `{target}`"
+                        "has the symbolic link `{shown}`, which leads out of the tree, to \
+                         `{target}`"
                     ));
                 }
             } else if !found.is_file() {
@@ -47,7 +48,7 @@ pub(super) fn check(folder: &Path, named: &Path) -> Result<(), Error> {
     }
     match files.values().find(|(here, all, _)| here < all) {
         Some((.., path)) => {
-            refused(format!("has `{}`, a second name of a file outside of it", shown(path)))
+            refused(format!("has `{}`, a hard link to a file outside of the tree", shown(path)))
         }
         None => Ok(()),
     }

@@ -187,14 +187,14 @@ impl<'a> Recorder<'a> {
         if (id as usize) < self.lanes.len() {
             return Ok(());
         }
-        Err(Unreadable::forged(format!("lane {id}, where there are {}", self.lanes.len())))
+        Err(Unreadable::forged(format!("lane {id}, but there are only {}", self.lanes.len())))
     }
 
     /// Checks the numbers of a flow and of one of its connections or sessions.
     fn known_part(&self, flow: usize, number: usize) -> Result<(), Unreadable> {
         let Some(known) = self.job.flows.get(flow) else {
             let flows = self.job.flows.len();
-            return Err(Unreadable::forged(format!("flow {flow}, where there are {flows}")));
+            return Err(Unreadable::forged(format!("flow {flow}, but there are only {flows}")));
         };
         match known.traffic.parts() {
             Some(parts) if number < parts => Ok(()),

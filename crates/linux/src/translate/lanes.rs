@@ -24,7 +24,7 @@ const ACCESS: u16 = 7;
 const TRAINS: u16 = 8;
 const OFFSETS: u16 = 9;
 
-/// What `lane.c` reports about packets of a lane: the start of transmission, or all points.
+/// Arguments of `lane.c`: report the start of each packet's transmission, or all points.
 const WATCHED_LEAVING: u64 = 1;
 const WATCHED_THROUGHOUT: u64 = 2;
 

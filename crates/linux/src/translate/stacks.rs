@@ -81,8 +81,8 @@ const MEMORY: (&str, &str) = ("/proc/sys/net/ipv4/tcp_mem", "1048576 2097152 419
 
 /// Only kernels since 6.5 have this file.
 const LINEAR: &str = "net/ipv4/tcp_syn_linear_timeouts";
-const NOT_LINEAR: &str = "this kernel doubles the timeout of a SYN with each repetition; Linux since 6.5 \
-                          need not";
+const NOT_LINEAR: &str = "this kernel doubles the SYN timeout with each retransmission; a kernel \
+                          since 6.5 can repeat it unchanged";
 
 /// The files below `/proc/sys` that set an option for a whole namespace.
 const FILES: [(&str, Value); 20] = [

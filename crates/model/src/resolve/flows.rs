@@ -104,7 +104,7 @@ impl Flows<'_> {
             }
             if flow.start >= experiment.duration {
                 let (start, end) = (flow.start, experiment.duration);
-                let reason = format!("is {start}, when the experiment is over: it lasts {end}");
+                let reason = format!("is {start}, but the experiment ends at {end}");
                 self.mistakes.push(Problem::Invalid(reason).at(format!("{place}.start")));
             }
             if let Traffic::Web(web) = &flow.traffic {

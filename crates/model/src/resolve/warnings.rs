@@ -54,7 +54,10 @@ fn long_intervals(experiment: &Experiment) -> Option<Mistake> {
     let (from, to) = (from.unwrap_or(Duration::ZERO), to.unwrap_or(experiment.duration));
     let measured = to.saturating_sub(from);
     (every > measured).then(|| {
-        let reason = format!("is {every}, and what is measured lasts {measured}: one interval");
+        let reason = format!(
+            "is {every}, and the measured part lasts {measured}: there is one \
+                              interval"
+        );
         Problem::Invalid(reason).at("every")
     })
 }

@@ -99,8 +99,8 @@ impl Read for Limit {
             json!({
                 "type": "string",
                 "description": "How much a queue holds: \"250 packets\", \"64 kB\", what the link \
-                    transmits in a time, \"50 ms\", or a multiple of what the path holds in one \
-                    round trip, \"0.25 BDP\".",
+                    transmits in a time, \"50 ms\", or a multiple of the path's bandwidth-delay \
+                    product, \"0.25 BDP\".",
                 "pattern": format!(
                     "^ *{NUMBER} *(packets?|BDP|bdp|B|[kMGT]i?B|[pnum]?s|µs|min|h) *$"
                 ),

@@ -118,7 +118,7 @@ fn mistakes_in_a_change_are_said_on_its_lines() {
     );
     assert_eq!(
         said("at = \"60 s\"\n\"flows[0].cc\" = \"bbr\""),
-        "line 12: change.at: is 60 s: the experiment of 60 s is over then"
+        "line 12: change.at: is 60 s, but the experiment ends at 60 s"
     );
     assert!(said("at = \"0 s\"\n\"flows[0].cc\" = \"bbr\"").contains("must be a nanosecond"));
     let [unit] = &messages(&changed("\"network.dumbbell.rate\" = 5"))[..] else { panic!() };

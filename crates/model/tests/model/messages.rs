@@ -450,7 +450,7 @@ fn mistakes_of_all_runs_are_reported_once() {
 fn what_never_happens_or_happens_twice_is_refused() {
     assert_eq!(
         message(&format!("{SMALL}start = \"60 s\"\n")),
-        "line 10: flows[0].start: is 60 s, when the experiment is over: it lasts 60 s"
+        "line 10: flows[0].start: is 60 s, but the experiment ends at 60 s"
     );
     assert_eq!(
         message(&format!(

@@ -269,8 +269,7 @@ fn flows_that_would_begin_after_the_end_are_told() {
         flows = [{ from = "a", to = "b", count = 6, stagger = "4 s", traffic = { kind = "bulk", size = "1 kB" } }]
     "#;
     let plan = plan(text);
-    let expected =
-        "flows[0]: 3 of 6 would begin at the end of the experiment or later, which is at 10 s";
+    let expected = "flows[0]: 3 of 6 would begin at or after the end of the experiment at 10 s";
     let warnings: Vec<_> = plan.warnings.iter().map(ToString::to_string).collect();
     assert!(warnings.iter().any(|it| it.contains(expected)), "{warnings:?}");
 }

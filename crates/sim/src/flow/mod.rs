@@ -1,6 +1,6 @@
 //! Flows: which connections a flow opens and when, what they carry, and the outcome.
 //!
-//! What programs do on a connection is in `crate::application`.
+//! The programs at the ends of a connection are in `crate::application`.
 //!
 //! | file | flows |
 //! |---|---|

@@ -66,7 +66,7 @@ fn a_host_has_one_memory() {
         format!("stack.mem = {{ low = \"{low}\", pressure = \"2 MB\", high = \"3 MB\" }}")
     };
     let message = refusal("", &stack("4 MB"), "");
-    assert!(message.contains("flows[0].stack.mem: has limits that fall"), "{message}");
+    assert!(message.contains("flows[0].stack.mem: has limits out of order"), "{message}");
     let two = format!("{}\n[[flows]]\nfrom = \"a\"\nto = \"b\"", stack("1 MB"));
     let message = refusal("", &two, "");
     assert!(

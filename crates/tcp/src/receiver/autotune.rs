@@ -5,9 +5,9 @@
 
 use super::rcv_mss::{RcvMss, Shape, Size};
 use super::skb::{Early, OVERHEAD};
-use crate::rtt::EIGHTH;
 use crate::segment::clock;
 use crate::settings::Settings;
+use tcplab_transport::EIGHTH;
 use tcplab_units::{Duration, Time};
 
 /// `tcp_rmem[1]`: what buffers begin with.

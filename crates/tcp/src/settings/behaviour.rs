@@ -4,9 +4,9 @@
 //! field names the kernel function that it follows when set, or the RFC section that it follows when
 //! it is not.
 
-use crate::clock::Clock;
-use crate::rtt::RtoEstimator;
 use tcplab_cc::Flavour;
+use tcplab_transport::Clock;
+use tcplab_transport::RtoEstimator;
 use tcplab_units::Duration;
 
 /// The choices of one profile.

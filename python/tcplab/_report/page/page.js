@@ -1,5 +1,5 @@
-// The part of a report that needs a browser: charts, sorting, downloads, the choice of runs. All
-// texts and tables are in the page already, and stay there if this script cannot run.
+// The interactive part of a report: charts, sorting, downloads, the choice of runs. All texts and
+// tables are in the page already, and stay there if this script cannot run.
 // @ts-check
 "use strict";
 
@@ -20,13 +20,13 @@
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** Views by the element that they are in. @type {Map<Element, View>} */
+/** Vega views by their element. @type {Map<Element, View>} */
 const views = new Map();
 
 /** @type {Promise<void>} */
 let drawn = Promise.resolve();
 
-/** Draws when what was begun before is drawn. @param {() => Promise<void>} work */
+/** Runs work after all earlier work has finished. @param {() => Promise<void>} work */
 function inTurn(work) {
   drawn = drawn.then(work).catch(failed);
   return drawn;
@@ -39,7 +39,7 @@ function element(id) {
   return found;
 }
 
-/** What stands in a script element, compressed. @param {string} id */
+/** Decompresses the content of a script element. @param {string} id */
 async function unpacked(id) {
   const packed = atob(element(id).textContent ?? "");
   const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
@@ -47,7 +47,7 @@ async function unpacked(id) {
   return new Response(stream).text();
 }
 
-/** The drawing libraries, as a script of their own. @returns {Promise<Embed>} */
+/** Loads the drawing libraries as a separate script. @returns {Promise<Embed>} */
 async function libraries() {
   const address = URL.createObjectURL(
     new Blob([await unpacked("libraries")], { type: "text/javascript" }),
@@ -70,15 +70,15 @@ async function libraries() {
 async function draw(embed, where, spec, data) {
   views.get(where)?.finalize();
   const config = dark.matches ? data.themes.dark : data.themes.light;
-  // Expressions are interpreted: the page allows no script but its own.
+  // Expressions are interpreted, because the page's policy forbids generated code.
   const options = { actions: false, ast: true, renderer: "svg", config };
   const { view } = await embed(where, spec, options);
   views.set(where, view);
-  // The element around it has the name, and the table below the numbers.
+  // The surrounding element has the label, and the table below has the numbers.
   where.querySelector("svg")?.setAttribute("aria-hidden", "true");
 }
 
-/** Charts of one metric, the one that is chosen. @param {Embed} embed @param {Data} data */
+/** Draws the charts of the chosen metric. @param {Embed} embed @param {Data} data */
 async function comparison(embed, data) {
   const chosen = /** @type {HTMLInputElement | null} */ (
     document.querySelector("input[name=metric]:checked")
@@ -95,7 +95,7 @@ async function comparison(embed, data) {
   }
 }
 
-/** The runs that are chosen: one, or two. @param {Data} data @returns {Run[]} */
+/** The one or two chosen runs. @param {Data} data @returns {Run[]} */
 function chosenRuns(data) {
   const [first, second] = ["run", "second"].map(
     (id) => /** @type {HTMLSelectElement} */ (element(id)).value,
@@ -190,7 +190,7 @@ function overTime(panel, runs, data, span) {
   };
 }
 
-/** The chosen runs over time. @param {Embed} embed @param {Data} data */
+/** Draws the chosen runs over time. @param {Embed} embed @param {Data} data */
 async function oneRun(embed, data) {
   const runs = chosenRuns(data);
   const end = Math.max(...runs.map((run) => run.end));
@@ -222,7 +222,7 @@ async function oneRun(embed, data) {
       brushed = undefined;
       void inTurn(() => oneRun(embed, data));
     };
-    // The pointer may leave the chart before it is let go.
+    // The pointer may leave the chart before the button is released.
     /** @type {HTMLElement} */ (canvas).onpointerdown = () => {
       addEventListener("pointerup", () => setTimeout(looked), { once: true });
     };
@@ -269,7 +269,7 @@ function pointsTable(where, panel, runs, span) {
   where.querySelector(".scroll")?.replaceChildren(table);
 }
 
-/** Heads that sort their table; a second press turns the order. */
+/** Makes heads sort their table; a second click reverses the order. */
 function sortable() {
   for (const table of document.querySelectorAll("table.sortable")) {
     const heads = [...table.querySelectorAll("thead th")];
@@ -307,7 +307,7 @@ function sortBy(table, place, sign) {
   body.append(...keyed.map((one) => one.row));
 }
 
-/** Buttons that save a file. @param {Data} data */
+/** Adds buttons that save a file. @param {Data} data */
 function downloads(data) {
   for (const button of document.querySelectorAll("button[data-csv]")) {
     const name = button.getAttribute("data-csv") ?? "";
@@ -322,7 +322,7 @@ function downloads(data) {
   }
 }
 
-/** Says that charts are missing, and why. @param {Error} error */
+/** Reports that charts are missing, and why. @param {Error} error */
 function failed(error) {
   const said = document.createElement("p");
   said.className = "remark bad";

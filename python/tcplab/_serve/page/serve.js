@@ -1,5 +1,5 @@
 // @ts-check
-// Puts the part of the page that is about results in anew when there are others.
+// Reloads the results section of the page when results change.
 "use strict";
 
 const PERIOD_MS = 1000;
@@ -11,7 +11,7 @@ function part(id) {
   return found;
 }
 
-/** What is opened, and where the reader is, stay. */
+/** Keeps opened details and the scroll position. */
 async function replace() {
   const answer = await fetch(location.href, { cache: "no-store" });
   if (!answer.ok) throw new Error(String(answer.status));

@@ -36,7 +36,7 @@ pub struct CakeConfig {
     pub target: Duration,
     /// The interval for which the target may be exceeded on a fast link.
     pub interval: Duration,
-    /// Who gets equal shares.
+    /// The unit of fairness: flows, hosts or both.
     pub isolation: Isolation,
     /// The classes of packets.
     pub tins: Tins,

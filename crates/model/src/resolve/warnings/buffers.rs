@@ -83,7 +83,12 @@ pub(super) fn small_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
         let Some(TcpPlan { stack, peer_stack }) = flow.tcp() else { continue };
         let segment = Bytes((flow.mtu - HEADERS).min(stack.mss).min(peer_stack.mss));
         let buffers = [
-            ("wmem", stack.wmem, "Linux keeps a packet in spite of it, others send pieces"),
+            (
+                "wmem",
+                stack.wmem,
+                "Linux still keeps one packet, other stacks send smaller \
+              segments",
+            ),
             ("rmem", peer_stack.rmem, "no full segment ever fits into the window"),
         ];
         for (option, size, effect) in buffers {

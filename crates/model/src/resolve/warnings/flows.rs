@@ -18,8 +18,8 @@ pub(super) fn late_flows(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake>
     let late = counts.into_iter().filter(|(_, (late, _))| *late > 0);
     let warnings = late.map(|(place, (late, all))| {
         let reason = format!(
-            "{late} of {all} would begin at the end of the experiment or later, which is at {duration}, \
-             and do not run: they are in no statistic; to run all, make `duration` longer"
+            "{late} of {all} would begin at or after the end of the experiment at {duration}, and \
+             do not run: no statistic includes them; to run all, make `duration` longer"
         );
         Problem::Invalid(reason).at(place)
     });
@@ -69,8 +69,8 @@ pub(super) fn overloads(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake>
     let over = loads.into_iter().filter(|(_, (load, _))| *load > 1.0);
     let warnings = over.map(|(lane, (load, place))| {
         let reason = format!(
-            "transfers ask for {:.0} % of the rate of {}: they pile up for as long as the experiment \
-             lasts (0.6 is 60 %, and so is \"60 %\")",
+            "transfers ask for {:.0} % of the rate of {}: transfers pile up until the experiment \
+             ends (0.6 means 60 %, as does \"60 %\")",
             load * 100.0,
             topology.lanes[lane].name
         );
@@ -124,7 +124,8 @@ pub(super) fn torn(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
         if fragments > room.saturating_add(1) && places.insert(&flow.place) {
             let reason = format!(
                 "each datagram comes in {fragments} fragments at once, and the queue of {} has room for \
-                 {room} packets: none gets through whole; to let them pass, give it {fragments} packets or more",
+                 {room} packets: no datagram arrives whole; to let them pass, give it \
+                 {fragments} packets or more",
                 lane.name
             );
             warnings.push(Problem::Invalid(reason).at(format!("{}.traffic.payload", flow.place)));

@@ -27,8 +27,9 @@ pub(super) fn parallel_links(topology: &Topology) -> Vec<Mistake> {
         }
         let [from, to] = [lane.from, lane.to].map(|node| &topology.nodes[node]);
         let reason = format!(
-            "is never used: packets between \"{from}\" and \"{to}\" take the link of {used}; to use \
-             both, lead this one through a node of its own and choose that with [[network.routes]]"
+            "is never used: packets between \"{from}\" and \"{to}\" take the link of {used}; to \
+             use both, lead this link through a node of its own and choose that node with \
+             [[network.routes]]"
         );
         warnings.push(Problem::Invalid(reason).at(place));
     }
@@ -96,8 +97,9 @@ pub(super) fn replaced_rate(lane: &LanePlan) -> Option<Odd> {
     let reason = match lane.rate_changes.as_ref()? {
         // Without a rate, the trace's mean is used.
         RateChanges::Trace(trace) if trace.mean_rate() != rate => format!(
-            "is {rate}, and the trace carries {} in the mean: packets leave by the trace, while shares, \
-             loads and BDPs go by `rate`; without `rate` they go by the trace",
+            "is {rate}, and the trace carries {} in the mean: packets leave by the trace, but \
+             shares, loads and BDPs are computed from `rate`, or from the trace if `rate` is left \
+             out",
             trace.mean_rate()
         ),
         RateChanges::Steps(steps)
@@ -119,8 +121,9 @@ pub(super) fn replaced_delay(lane: &LanePlan) -> Option<Odd> {
     let mean = lane.light.as_ref()?.trains.mean_delay();
     (mean != lane.delay).then(|| {
         let reason = format!(
-            "is {}, and the trains of `light` have {mean} in the mean: packets travel as these say, \
-             while BDPs go by `delay`; without `delay` they go by the trains",
+            "is {}, and the trains of `light` have {mean} in the mean: packets take the delays of \
+             the trains, but BDPs are computed from `delay`, or from the trains if `delay` is \
+             left out",
             lane.delay
         );
         ("delay".into(), reason)

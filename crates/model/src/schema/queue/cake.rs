@@ -181,7 +181,7 @@ pub struct CakePlan {
     pub mpu: u64,
     /// The cell framing.
     pub framing: Framing,
-    /// Who gets equal shares.
+    /// The unit of fairness: flows, hosts or both.
     pub isolation: Isolation,
     /// The traffic classes.
     pub tins: Tins,

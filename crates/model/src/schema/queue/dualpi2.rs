@@ -46,8 +46,9 @@ table! {
         pub protection: u64 [0..=100] = 10,
         /// With "time-shifted": how much longer a classic packet must have waited to go first.
         pub shift: Duration = Duration::from_millis(50),
-        /// What happens when all L4S packets would be marked: with `true`, packets of both queues
-        /// are dropped with the classic probability; with `false`, the queue fills up.
+        /// Whether overload, when every L4S packet would be marked, leads to drops: with `true`,
+        /// packets of both queues are dropped with the classic probability; with `false`, the queue
+        /// fills up.
         pub drop_on_overload: bool = true,
     }
 }

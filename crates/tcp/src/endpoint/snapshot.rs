@@ -1,0 +1,107 @@
+//! What there is to see of an endpoint from outside.
+
+use crate::endpoint::Endpoint;
+use crate::sender::SenderCounters;
+use tcplab_units::{Duration, Rate};
+
+/// What there is to see of a sender at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Congestion window in segments.
+    pub cwnd: u64,
+    /// Slow-start threshold in segments.
+    pub ssthresh: Option<u64>,
+    /// Smoothed RTT; zero until the first sample.
+    pub srtt: Duration,
+    /// The last RTT that was measured of a segment that was sent once; zero until there is one.
+    pub rtt: Duration,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Segments in flight.
+    pub in_flight: u64,
+    /// Bytes acknowledged by the peer.
+    pub acked_bytes: u64,
+    /// Pacing rate, for those that pace.
+    pub pacing: Option<Rate>,
+    /// How fast the path last delivered, where that is sampled: over a round trip in which there was
+    /// always something to send, or as fast as that (`tcpi_delivery_rate` of Linux).
+    pub delivery_rate: Option<Rate>,
+}
+
+/// RTT samples of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSummary {
+    /// How many.
+    pub count: u64,
+    /// Their sum in nanoseconds.
+    pub sum_nanos: u64,
+    /// The least.
+    pub min: Duration,
+    /// Their mean.
+    pub mean: Duration,
+    /// The greatest.
+    pub max: Duration,
+}
+
+impl Endpoint {
+    /// What the sending half has done.
+    pub fn counters(&self) -> SenderCounters {
+        self.send.counters()
+    }
+
+    /// The RTTs sampled, if any were.
+    pub fn rtt(&self) -> Option<RttSummary> {
+        let (min, max, count, sum_nanos) = self.send.rtt.counted();
+        (count > 0).then(|| RttSummary { min, mean: self.send.rtt.mean(), max, count, sum_nanos })
+    }
+
+    /// Sums up RTTs anew: those of what the application sends from now on.
+    pub fn begin_rtts(&mut self) {
+        self.send.rtt.begin_report();
+    }
+
+    /// Whether the peer has answered the SYN.
+    pub fn has_connected(&self) -> bool {
+        self.send.una > 0
+    }
+
+    /// Bytes that the application wrote.
+    pub fn written_bytes(&self) -> u64 {
+        // The SYN has the first sequence number.
+        self.send.written - 1
+    }
+
+    /// Bytes that were sent, each counted once.
+    pub fn sent_bytes(&self) -> u64 {
+        self.send.nxt.min(self.send.written).saturating_sub(1)
+    }
+
+    /// The sending half as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        let own = || Rate::from_bits_per_second(self.send.rate().saturating_mul(8));
+        let decided =
+            self.send.congestion().pacing().map(|rate| match self.settings.max_pacing_rate {
+                Some(most) => rate.min(most),
+                None => rate,
+            });
+        let pacing = decided.or_else(|| self.settings.pacing.then(own));
+        Snapshot {
+            cwnd: self.send.cwnd(),
+            ssthresh: self.send.congestion().ssthresh(),
+            srtt: self.send.rtt.srtt(),
+            rtt: self.send.rtt.latest(),
+            rto: self.send.rtt.rto(&self.settings.rto_limits()),
+            in_flight: self.send.in_flight(),
+            acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
+            pacing,
+            delivery_rate: self.send.delivery_rate(),
+        }
+    }
+
+    /// The congestion controller's internals, by name.
+    pub fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(cc) = self.send.cc() {
+            cc.probe(record);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Duplicate ACKs without SACK: each stands for a segment that arrived, as if SACK had reported one.
+//!
+//! As many as are outstanding but for the one that is missing (RFC 5681 §3.2, RFC 6582 §3.2); more than
+//! that, and Linux takes it that segments come late, by as many (`tcp_check_reno_reordering`).
+
+use super::scoreboard::Progress;
+use super::{Loss, Seen};
+use crate::settings::Settings;
+use tcplab_cc::Phase;
+
+/// The sequence space of a sender, as far as losses depend on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Space {
+    /// The oldest offset that is not acknowledged.
+    pub una: u64,
+    /// The next offset to be sent for the first time.
+    pub nxt: u64,
+    /// Payload bytes of a full segment.
+    pub mss: u64,
+    /// SACK is in use.
+    pub sack: bool,
+}
+
+impl Loss {
+    /// Counts an ACK without SACK blocks. Returns the reordering, in segments, that impossible counts
+    /// show.
+    #[inline]
+    pub fn count_duplicates(
+        &mut self,
+        seen: Seen,
+        progress: &mut Progress,
+        space: Space,
+        settings: &Settings,
+    ) -> Option<u64> {
+        let Self { recovery, board, .. } = self;
+        if progress.acked > 0 {
+            recovery.stalled = false;
+            // Segments that duplicate ACKs reported are now acknowledged; the missing one was not among
+            // them.
+            let reported = recovery.dup_delivered.min(progress.acked - 1);
+            progress.delivered -= reported.min(progress.delivered);
+            recovery.dup_delivered -= reported;
+            recovery.dup_acks = 0;
+            if recovery.dup_delivered > 0 && settings.behaviour.emulates_sack {
+                return self.limit_duplicates(progress.acked);
+            }
+        } else if seen.duplicate {
+            if recovery.dup_acks == 0 {
+                recovery.flight = board.outstanding();
+            }
+            recovery.dup_acks += 1;
+            if space.sack {
+                return None;
+            }
+            if settings.behaviour.emulates_sack {
+                let (delivered, reordering) = self.add_duplicate(space);
+                progress.delivered += delivered;
+                return reordering;
+            }
+            if recovery.dup_delivered + board.lost().max(1) < board.outstanding() {
+                // At least one segment is missing, or the ACK would not be a duplicate.
+                recovery.dup_delivered += 1;
+                progress.delivered += 1;
+            }
+        }
+        None
+    }
+
+    /// Another duplicate ACK: the segments that it shows to have arrived (`tcp_add_reno_sack`), and the
+    /// reordering.
+    fn add_duplicate(&mut self, space: Space) -> (u64, Option<u64>) {
+        let end = self.recovery.end;
+        let counts = match self.recovery.phase {
+            // An episode that is over but in name.
+            Phase::Recovery | Phase::Loss if space.una >= end => false,
+            // Only segments sent since can cause a duplicate (`tcp_process_loss`).
+            Phase::Loss => space.nxt > end,
+            _ => true,
+        };
+        if !counts {
+            return (0, None);
+        }
+        let before = self.recovery.dup_delivered;
+        self.recovery.dup_delivered += 1;
+        let reordering = self.limit_duplicates(0);
+        (self.recovery.dup_delivered.saturating_sub(before), reordering)
+    }
+
+    /// Of what is outstanding, with what the present ACK `acked`, not all can have been reported: else
+    /// segments come late (`tcp_limit_reno_sacked`, `tcp_check_reno_reordering`).
+    fn limit_duplicates(&mut self, acked: u64) -> Option<u64> {
+        let Self { recovery, board, .. } = self;
+        let outstanding = board.outstanding();
+        let holes = board.lost().max(1).min(outstanding);
+        (recovery.dup_delivered + holes > outstanding).then(|| {
+            recovery.dup_delivered = outstanding - holes;
+            outstanding + acked
+        })
+    }
+
+    /// Whether duplicate ACKs show a loss.
+    pub(super) fn has_enough_duplicates(&self, sack: bool, settings: &Settings) -> bool {
+        if settings.behaviour.emulates_sack && !sack {
+            // `tcp_newreno_mark_lost`.
+            return self.recovery.dup_delivered >= self.reordering(settings).into();
+        }
+        self.recovery.dup_acks >= settings.dup_thresh
+    }
+}

@@ -1,0 +1,345 @@
+//! What the sending half sends next.
+
+use crate::sender::data::Data;
+use crate::sender::path_mtu::SizeProbe;
+use crate::sender::{Flight, Sender};
+use crate::settings::{Settings, WindowReduction};
+use crate::timer::Kind;
+use tcplab_cc::Phase;
+use tcplab_units::Time;
+
+impl Sender {
+    /// Offsets up to which data exists to be sent, the FIN included.
+    #[inline]
+    fn end_of_stream(&self) -> u64 {
+        self.written + u64::from(self.closed)
+    }
+
+    /// Bytes written and never sent.
+    #[inline]
+    pub fn unsent(&self) -> u64 {
+        self.written.saturating_sub(self.nxt)
+    }
+
+    /// Nothing waits to be sent, nor to be acknowledged.
+    #[inline]
+    pub fn is_at_rest(&self) -> bool {
+        self.nxt == self.una && self.nxt >= self.end_of_stream()
+    }
+
+    /// The next segment with data, if there is one and it may leave; it counts as sent. New data leaves
+    /// room for this many bytes of further options (RFC 6691).
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
+    pub fn next_data(&mut self, now: Time, settings: &Settings, options: u64) -> Option<Data> {
+        let in_flight = self.in_flight();
+        let Some(mut data) = self.choose(now, in_flight, settings, options) else {
+            if !settings.has_packet_buffer() {
+                self.check_app_limited();
+            }
+            let has_more =
+                self.nxt < self.end_of_stream() || !settings.behaviour.kernel_cwnd_validation;
+            if has_more || self.congestion.has_news() {
+                let limited = self.flight.tso.take_deferred() || in_flight >= self.cwnd();
+                self.note_use_of_window(now, limited, settings);
+            }
+            self.tell_room_after_ack(now, in_flight);
+            return None;
+        };
+        let has_data = data.payload > 0;
+        self.counters.sent_segments += u64::from(has_data);
+        if in_flight == 0 {
+            self.tell_start(now, settings);
+        }
+        self.pace(now, data, settings);
+        if self.small_queue.is_some() && has_data {
+            self.note_queued(now, (data.start, data.payload), data.again);
+        }
+        if data.again && !data.is_probe {
+            self.note_repair(now, data.start, data.end());
+        }
+        self.last_sent = now;
+        self.overrides_silly_window = false;
+        self.congestion.on_sent();
+        if data.again {
+            self.counters.retransmitted_segments += u64::from(has_data);
+            self.counters.retransmitted_fins += u64::from(!has_data);
+            if data.is_probe {
+                let last = self.flight.loss.board().outstanding() as usize - 1;
+                self.note_departure(self.data_leaves_at(now), last, false);
+                self.wait_behind_probe(now, settings);
+            } else {
+                data.push = self.note_again(now, data, in_flight, settings);
+            }
+        } else {
+            self.note_new(now, data, settings);
+        }
+        Some(data)
+    }
+
+    /// Nothing was in flight until now.
+    #[inline(never)]
+    pub(crate) fn tell_start(&mut self, now: Time, settings: &Settings) {
+        let idle = settings.behaviour.clock.idle(now, self.last_sent);
+        self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
+    }
+
+    /// Says whether the receiver's application is to hear of its end at once.
+    #[inline(never)]
+    fn note_again(&mut self, now: Time, data: Data, in_flight: u64, settings: &Settings) -> bool {
+        let is_oldest = data.start == self.una;
+        let (begins, is_for_timeout) = self.flight.loss.take_owed_retransmission();
+        let leaves_at = self.data_leaves_at(now);
+        let counted = if self.path.is_some() { self.on_again(now) } else { now };
+        let left_at = if counted == now { leaves_at } else { counted };
+        let place = self.flight.loss.resend(left_at, data.start);
+        self.note_departure(leaves_at, place, false);
+        let is_last = in_flight + 1 >= self.cwnd();
+        let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
+        let range = data.start..data.start + u64::from(data.payload);
+        let push = self.buffer.as_mut().is_some_and(|buffer| buffer.again(now, &range, most));
+        // With PRR no retransmission is owed that could be told from the others as the first.
+        let restarts = if settings.behaviour.head_retransmission_restarts_rto
+            || settings.reduction == WindowReduction::Proportional
+        {
+            is_oldest && self.timer.kind != Kind::Reorder
+        } else {
+            begins
+        };
+        if restarts && is_for_timeout {
+            self.wait_after_timeout(now, settings);
+        } else if restarts {
+            self.wait_for_answer(now, settings);
+        }
+        push
+    }
+
+    #[inline]
+    fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
+        let had_outstanding = self.has_outstanding();
+        let leaves_at = self.data_leaves_at(now);
+        let loss = &mut self.flight.loss;
+        loss.send(leaves_at, data.start, data.payload + u16::from(data.fin));
+        self.congestion.note_new_data();
+        let is_probe = loss.is_probe_end(data.end());
+        let place = loss.board().outstanding() as usize - 1;
+        self.note_departure(leaves_at, place, !had_outstanding);
+        self.nxt = data.end();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.catch_up(data.start + u64::from(data.payload));
+        }
+        if !had_outstanding {
+            self.wait_for_answer(now, settings);
+        } else if settings.behaviour.new_data_rearms_probe && self.timer.is_for_probe() {
+            if !is_probe && self.is_timed_for_burst(now, settings) {
+                return;
+            }
+            // Whether or not another probe is wanted (`tcp_event_new_data_sent`).
+            self.rearm(now, settings);
+        }
+        if is_probe {
+            self.wait_behind_probe(now, settings);
+        } else {
+            self.schedule_probe(now, false, settings);
+        }
+    }
+
+    /// Whether the timer waits for a probe as if it were set for the segment that has just left: it
+    /// was set now, for the one before in the same burst, when at least two were under way.
+    #[inline]
+    fn is_timed_for_burst(&self, now: Time, settings: &Settings) -> bool {
+        let Flight { loss, tso, .. } = &*self.flight;
+        tso.is_going_on()
+            && loss.board().outstanding() > 2
+            && self.timer.place.was_entered(now)
+            && !self.is_paced(settings)
+    }
+
+    /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are paced
+    /// (`tcp_send_loss_probe`, `tcp_pacing_delay`).
+    fn wait_behind_probe(&mut self, now: Time, settings: &Settings) {
+        if settings.behaviour.timers_add_pacing_delay && self.is_paced(settings) {
+            self.rearm(now, settings);
+        }
+    }
+
+    #[inline]
+    fn choose(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
+        let loss = &self.flight.loss;
+        let in_trouble = loss.recovery().is_repairing() || loss.owes_probe();
+        if in_trouble && let Some(data) = self.before_new_data(now, in_flight, settings, options) {
+            return Some(data);
+        }
+        if let Some(data) = self.new_data(now, in_flight, settings, options) {
+            return Some(data);
+        }
+        if in_trouble { self.without_new_data(now, in_flight, settings) } else { None }
+    }
+
+    /// A probe of the tail, or what is lost.
+    #[inline(never)]
+    fn before_new_data(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
+        if self.flight.loss.owes_probe()
+            && let Some(probe) = self.take_probe(now, in_flight, settings, options)
+        {
+            return Some(probe);
+        }
+        let has_room = in_flight < self.cwnd();
+        let may_repair = self.flight.loss.recovery().is_repairing()
+            && (has_room || self.flight.loss.recovery().owes_retransmission());
+        let is_owed = self.flight.loss.recovery().owes_retransmission();
+        if may_repair && self.path.is_some() {
+            self.route_again(now, settings);
+        }
+        if may_repair
+            && (is_owed || self.flight.loss.recovery().may_repair(true))
+            && let Some(lost) = self.next_lost(now)
+            && (is_owed
+                || self.flight.tso.repairs_on(now, lost.start)
+                || !(self.is_held_back(now, settings)
+                    || self.is_queue_full_for_repair((lost.start, lost.end()), settings)))
+        {
+            return Some(self.again(lost.start, lost.end()));
+        }
+        self.flight.loss.waive_retransmission();
+        None
+    }
+
+    /// What is lost, or might be, when no new data may leave.
+    #[inline(never)]
+    fn without_new_data(&mut self, now: Time, in_flight: u64, settings: &Settings) -> Option<Data> {
+        let has_room = in_flight < self.cwnd();
+        if self.flight.pacing.holds() || !has_room {
+            return None;
+        }
+        if self.flight.loss.recovery().may_repair(false) {
+            self.flight.loss.give_up_new_data();
+            if let Some(lost) = self.next_lost(now) {
+                return Some(self.again(lost.start, lost.end()));
+            }
+        }
+        let suspects = self.sack && !settings.rack && settings.behaviour.resends_suspects;
+        (suspects && self.flight.loss.phase() == Phase::Recovery)
+            .then(|| self.last_resort())
+            .flatten()
+    }
+
+    /// A segment sent before, whole.
+    pub(crate) fn again(&self, start: u64, end: u64) -> Data {
+        let fin = end > self.written;
+        let payload = (end - start - u64::from(fin)) as u16;
+        let push =
+            self.buffer.as_ref().is_some_and(|buffer| buffer.is_pushed(end - u64::from(fin)));
+        Data { start, payload, fin, again: true, is_probe: false, push }
+    }
+
+    /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
+    fn last_resort(&mut self) -> Option<Data> {
+        self.flight.loss.next_suspect().map(|suspect| self.again(suspect.start, suspect.end()))
+    }
+
+    /// New data as far as there is some and the peer takes it, if it may leave as it is.
+    #[inline]
+    pub(crate) fn chunk(&self, settings: &Settings, options: u64) -> Option<Data> {
+        let data = self.any_chunk(options)?;
+        let payload = u64::from(data.payload);
+        let mss = u64::from(self.mss).saturating_sub(options).max(1);
+        (payload >= mss || data.fin || self.may_send_small(payload, settings)).then_some(data)
+    }
+
+    /// The same, whether it may leave or not.
+    #[inline]
+    pub(crate) fn any_chunk(&self, options: u64) -> Option<Data> {
+        let mss = u64::from(self.mss).saturating_sub(options).max(1);
+        let available = self.unsent();
+        let usable = (self.una + self.window).saturating_sub(self.nxt);
+        let payload = available.min(usable).min(mss).min(self.flight.tso.left_to_small(self.nxt));
+        // The FIN needs a place in the window like data.
+        let fin =
+            self.closed && payload == available && payload < usable && self.nxt <= self.written;
+        let push = self.closed && payload == available;
+        let (start, payload) = (self.nxt, payload as u16);
+        let data = Data { start, payload, fin, again: false, is_probe: false, push };
+        (data.payload > 0 || fin).then_some(data)
+    }
+
+    #[inline]
+    fn new_data(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
+        let Some(mut data) = self.chunk(settings, options) else {
+            self.fill_packet(now, in_flight, settings);
+            return None;
+        };
+        // Before anything is decided by the window (`tcp_slow_start_after_idle_check`).
+        if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
+            self.restart(now, settings);
+        }
+        let mut room = self.cwnd();
+        if !settings.limited_transmit && self.flight.loss.recovery().in_doubt() {
+            // RFC 3042 is off: what left the network out of order makes no room yet.
+            room = room.saturating_sub(self.flight.loss.out_of_order());
+        }
+        let has_begun = self.flight.tso.has_begun();
+        if !has_begun && self.is_held_back(now, settings) {
+            return None;
+        }
+        if !has_begun && options == 0 && self.path.is_some() {
+            match self.size_probe(now, in_flight, settings) {
+                SizeProbe::No => {}
+                SizeProbe::Wait => return None,
+                SizeProbe::Yes(probe) => return Some(probe),
+            }
+        }
+        if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight, settings)) {
+            return None;
+        }
+        data.push |= settings.tso && self.flight.tso.is_pushed();
+        Some(data)
+    }
+
+    /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
+    #[inline(never)]
+    fn restart(&mut self, now: Time, settings: &Settings) {
+        let idle = settings.behaviour.clock.idle(now, self.last_sent);
+        if idle > settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits())) {
+            self.consult(now, |cc, flow| cc.on_restart(flow, idle));
+            self.congestion.validate_anew(now);
+        }
+    }
+
+    /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
+    #[inline(never)]
+    fn may_send_small(&self, payload: u64, settings: &Settings) -> bool {
+        if self.overrides_silly_window || self.ends_burst(payload) {
+            return true;
+        }
+        if payload == self.unsent() {
+            return !settings.nagle
+                || !self.has_outstanding()
+                || (self.buffer.is_some() && self.may_end_small(settings));
+        }
+        payload * 2 >= self.largest_window
+    }
+
+    /// Data waits and the window lets none of it go, with nothing under way that would open it.
+    pub fn is_stuck(&self) -> bool {
+        !self.has_outstanding() && self.nxt < self.end_of_stream()
+    }
+}

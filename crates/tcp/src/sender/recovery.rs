@@ -1,0 +1,364 @@
+//! Leads the sender through trouble: duplicate ACKs, losses and their repair, timeouts, and back.
+//!
+//! One machine for all stacks; what finds losses is a setting (`loss::detection`, `loss::rack`).
+
+use crate::loss::{Progress, Seen, Space};
+use crate::sender::Sender;
+use crate::settings::{LossRecovery, Settings, WindowReduction};
+use tcplab_cc::{Cause, Congestion, Phase};
+use tcplab_units::Time;
+
+impl Sender {
+    pub(crate) fn set_phase(&mut self, phase: Phase) {
+        self.counters.episodes += u64::from(self.flight.loss.set_phase(phase));
+        if !self.flight.loss.recovery().is_reducing() {
+            self.congestion.end_reduction();
+        }
+    }
+
+    /// The sequence space, as far as losses depend on it.
+    pub(crate) fn space(&self) -> Space {
+        Space { una: self.una, nxt: self.nxt, mss: self.mss.into(), sack: self.sack }
+    }
+
+    /// Back to `Open`, or `Disorder` while something is out of order.
+    pub(crate) fn settle(&mut self) {
+        self.set_phase(self.flight.loss.settled_phase());
+    }
+
+    /// What an ACK that may be a sign of trouble means (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
+    /// order the kernel's `tcp_fastretrans_alert`).
+    #[inline(never)]
+    pub(crate) fn look_for_trouble(
+        &mut self,
+        now: Time,
+        seen: Seen,
+        progress: &Progress,
+        settings: &Settings,
+    ) {
+        self.flight.loss.hold_repairs();
+        if seen.marked {
+            // Whatever else was a false alarm, the mark was none (`tcp_fastretrans_alert`).
+            self.flight.loss.forbid_undo();
+        }
+        if self.flight.loss.phase() == Phase::Open {
+            self.flight.loss.forget_retransmissions();
+        } else if self.una >= self.flight.loss.recovery().end() || self.leaves_early(seen, settings)
+        {
+            match self.flight.loss.phase() {
+                Phase::Reduced if self.una > self.flight.loss.recovery().end() => {
+                    self.end_reduction(now, settings);
+                }
+                Phase::Recovery => {
+                    self.flight.loss.end_episode();
+                    if self.undo_at_end(now, seen.echoed, settings) {
+                        return;
+                    }
+                    self.consult(now, |cc, flow| cc.on_recovered(flow));
+                }
+                _ => {}
+            }
+        }
+        match self.flight.loss.phase() {
+            Phase::Recovery => {
+                if seen.advanced && self.undo_partial(now, seen, settings) {
+                    return;
+                }
+                if self.undo_by_dsack(now, settings) {
+                    self.settle();
+                }
+                self.find_losses(now, seen, settings);
+                if self.flight.loss.phase() != Phase::Recovery {
+                    if self.flight.loss.board().lost() == 0 {
+                        return;
+                    }
+                    self.enter_recovery(now, seen.marked, settings);
+                }
+            }
+            Phase::Loss => {
+                self.go_on_after_timeout(now, seen, progress, settings);
+                if self.flight.loss.phase() == Phase::Open && seen.advanced {
+                    self.flight.loss.forget_duplicates();
+                }
+                let repairs = self.find_losses(now, seen, settings);
+                if self.flight.loss.phase() != Phase::Open && repairs == 0 {
+                    return;
+                }
+                if !self.begin_if_lost(now, seen.marked, settings) {
+                    return;
+                }
+            }
+            _ => {
+                if seen.advanced && settings.behaviour.emulates_sack {
+                    // `tcp_reset_reno_sack`.
+                    self.flight.loss.forget_duplicates();
+                }
+                if self.flight.loss.phase() <= Phase::Disorder {
+                    self.undo_by_dsack(now, settings);
+                }
+                self.find_losses(now, seen, settings);
+                if !self.begin_if_lost(now, seen.marked, settings) {
+                    return;
+                }
+            }
+        }
+        self.flight.loss.repair_lost();
+    }
+
+    /// Linux without RACK begins when enough is reported, whether or not anything is lost by that
+    /// (`tcp_time_to_recover`).
+    fn is_time_to_recover(&self, settings: &Settings) -> bool {
+        let counts = settings.behaviour.counts_sacked_segments
+            && self.sack
+            && !settings.rack
+            && !settings.fack;
+        counts && self.flight.loss.board().sacked() >= self.flight.loss.reordering(settings).into()
+    }
+
+    /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
+    /// step 5).
+    fn leaves_early(&self, seen: Seen, settings: &Settings) -> bool {
+        let is_reno = !self.sack && settings.recovery == LossRecovery::Reno;
+        is_reno && seen.advanced && self.flight.loss.phase() == Phase::Recovery
+    }
+
+    /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
+    fn begin_if_lost(&mut self, now: Time, marked: bool, settings: &Settings) -> bool {
+        if self.flight.loss.board().lost() == 0 && !self.is_time_to_recover(settings) {
+            if marked && self.flight.loss.phase() <= Phase::Disorder {
+                self.reduce_for_mark(now, settings);
+            }
+            if self.flight.loss.phase() != Phase::Reduced {
+                self.flight.loss.forget_old_retransmissions();
+                self.settle();
+            }
+            return false;
+        }
+        if self.path.is_some() && self.is_probe_too_large(now) {
+            return true;
+        }
+        if !self.sack && settings.recovery == LossRecovery::Tahoe {
+            self.start_over(now, self.flight.loss.flight_size(), settings);
+        } else {
+            self.enter_recovery(now, marked, settings);
+        }
+        true
+    }
+
+    /// Congestion was marked, or the controller took something for it: the window shrinks once for what is
+    /// outstanding (RFC 3168 §6.1.2).
+    #[cold]
+    pub(crate) fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
+        self.flight.loss.forget_old_retransmissions();
+        self.flight.loss.end_doubt();
+        self.begin_reduction(now, Cause::Ecn, self.flight.loss.board().outstanding(), settings);
+        self.set_phase(Phase::Reduced);
+    }
+
+    /// Finds what is lost. Returns how many repairs are among it.
+    fn find_losses(&mut self, now: Time, seen: Seen, settings: &Settings) -> u64 {
+        if !self.has_outstanding() {
+            return 0;
+        }
+        if self.sack && settings.rack {
+            return self.detect_by_time(now, settings).repairs;
+        }
+        let space = self.space();
+        self.lost += self.flight.loss.find_by_count(seen, space, settings);
+        self.report_losses(now);
+        0
+    }
+
+    /// A loss was found, and not by the timer.
+    pub(crate) fn enter_recovery(&mut self, now: Time, marked: bool, settings: &Settings) {
+        self.flight.loss.forget_old_retransmissions();
+        let reduces = !self.flight.loss.recovery().is_reducing();
+        self.flight.loss.begin_doubt(self.una, reduces && !marked);
+        let flight = self.flight.loss.flight_size();
+        self.set_phase(Phase::Recovery);
+        self.flight.loss.begin_recovery(settings.reduction == WindowReduction::AtOnce);
+        if reduces {
+            self.begin_reduction(now, Cause::Loss, flight, settings);
+        } else {
+            self.deepen_reduction(now);
+        }
+    }
+
+    /// A loss was found while the window gets smaller for a mark: a controller may go further down.
+    fn deepen_reduction(&mut self, now: Time) {
+        let cwnd = self.cwnd();
+        self.consult(now, |cc, _| cc.on_deepened(cwnd));
+        self.congestion.deepen_reduction();
+    }
+
+    /// The window is to become smaller, at once or by and by.
+    pub(crate) fn begin_reduction(
+        &mut self,
+        now: Time,
+        cause: Cause,
+        flight: u64,
+        settings: &Settings,
+    ) {
+        self.flight.loss.begin_episode(self.nxt);
+        self.congestion.owe_cwr(true);
+        let before = self.cwnd();
+        let event = Congestion { cause, flight, again: false };
+        self.consult(now, |cc, flow| cc.on_congestion(flow, event));
+        self.congestion.begin_reduction(settings.reduction, before);
+    }
+
+    /// A reduction is over. Where it led further down than it had to, the window goes on from there,
+    /// and no more than a few segments leave at once (`tcp_complete_cwr`, `tcp_moderate_cwnd`).
+    pub(crate) fn keep_reduction(&mut self, now: Time, settings: &Settings) {
+        let (in_flight, burst) = (self.in_flight(), u64::from(settings.dup_thresh));
+        if let Some(cwnd) = self.congestion.reached(in_flight, burst) {
+            self.consult(now, |cc, _| cc.on_moderated(cwnd));
+        }
+    }
+
+    fn end_reduction(&mut self, now: Time, settings: &Settings) {
+        self.keep_reduction(now, settings);
+        self.set_phase(Phase::Open);
+        self.consult(now, |cc, flow| cc.on_recovered(flow));
+        self.congestion.note_decision(now);
+    }
+
+    /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
+    #[cold]
+    pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
+        // What was outstanding when the loss showed itself; since then all of it was acknowledged.
+        let flight = self.flight.loss.probe_flight();
+        self.set_phase(Phase::Reduced);
+        self.begin_reduction(now, Cause::Loss, flight, settings);
+        self.congestion.end_reduction();
+        self.consult(now, |cc, flow| cc.on_recovered(flow));
+        self.congestion.note_decision(now);
+        self.settle();
+    }
+
+    /// Moves the window of a reduction.
+    #[inline]
+    pub(crate) fn reduce(&mut self, delivered: u64, lost: u64, advanced: bool) {
+        let in_flight = self.in_flight();
+        self.congestion.reduce(delivered, lost, advanced, in_flight);
+    }
+
+    /// An ACK after a timeout: the end, F-RTO (RFC 5682 §3.1, with SACK §3.2), or more repairs.
+    fn go_on_after_timeout(
+        &mut self,
+        now: Time,
+        seen: Seen,
+        progress: &Progress,
+        settings: &Settings,
+    ) {
+        let recovered = self.una >= self.flight.loss.recovery().end();
+        if seen.advanced && self.undo_timeout(now, seen.echoed, false, settings) {
+            return;
+        }
+        if self.flight.loss.recovery().suspects_timeout() {
+            // Not all is lost: something arrived that was sent only once.
+            let originals = progress.originals && (self.sack || !progress.repairs_acked);
+            if originals && self.undo_timeout(now, seen.echoed, true, settings) {
+                return;
+            }
+            if self.nxt > self.flight.loss.recovery().end() {
+                if progress.sacked > 0 || seen.duplicate {
+                    self.flight.loss.believe_timeout();
+                }
+            } else if seen.advanced && !recovered {
+                let has_new_data = self.unsent() > 0 && self.una + self.window > self.nxt;
+                if self.flight.loss.test_timeout(self.nxt, has_new_data) {
+                    return;
+                }
+            }
+        }
+        if recovered {
+            self.flight.loss.end_episode();
+            if !self.undo_at_end(now, seen.echoed, settings) {
+                self.consult(now, |cc, flow| cc.on_recovered(flow));
+            }
+            return;
+        }
+        if !self.sack && seen.advanced {
+            self.flight.loss.forget_duplicates();
+        }
+        self.flight.loss.repair_lost();
+    }
+
+    /// The retransmission timer ran out.
+    pub fn on_timeout(&mut self, now: Time, settings: &Settings) {
+        self.counters.timeouts += 1;
+        // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a recovery
+        // that ends so, most of what was sent may have been SACKed long ago.
+        let delivered = self.flight.loss.out_of_order();
+        let flight = self.flight.loss.board().outstanding().saturating_sub(delivered);
+        let (before, stalled) =
+            (self.flight.loss.phase(), self.flight.loss.recovery().is_stalled());
+        self.rtt.back_off();
+        self.start_over(now, flight, settings);
+        self.flight.loss.note_timeout(settings.frto && (before < Phase::Recovery || stalled));
+    }
+
+    /// All is lost, and slow start begins anew.
+    fn start_over(&mut self, now: Time, flight: u64, settings: &Settings) {
+        let (before, stalled) =
+            (self.flight.loss.phase(), self.flight.loss.recovery().is_stalled());
+        let was_over = self.una >= self.flight.loss.recovery().end();
+        let recent = self.flight.loss.recent(now, self.sack, settings);
+        if let Some(buffer) =
+            self.buffer.as_mut().filter(|_| self.flight.loss.board().is_front_sacked())
+        {
+            buffer.forget_arrivals();
+        }
+        self.lost +=
+            self.flight.loss.lose_all(recent, settings.behaviour.timeout_spares_unlost_repairs);
+        self.report_losses(now);
+        if settings.behaviour.adapts_dup_thresh && before <= Phase::Disorder {
+            self.distrust_reordering(settings);
+        }
+        let is_new = if settings.behaviour.kernel_loss_state {
+            before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
+        } else {
+            // Another timeout of the same data is the same episode (RFC 5681 §3.1).
+            !(before == Phase::Loss && stalled)
+        };
+        self.flight.loss.start_over(self.nxt);
+        if is_new {
+            self.flight.loss.begin_doubt(self.una, true);
+        }
+        let reached = self.congestion.end_reduction();
+        self.flight.loss.forget_probe();
+        if let Some(cwnd) = reached.filter(|_| is_new && settings.behaviour.keeps_partial_reduction)
+        {
+            // The episode was over but in name, as without SACK: what is reduced is the window to which it had
+            // led by then (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
+            self.consult(now, |cc, _| cc.on_given_up(cwnd));
+        }
+        if is_new || settings.behaviour.kernel_loss_state {
+            let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
+            self.consult(now, |cc, flow| cc.on_congestion(flow, event));
+        }
+        self.congestion.note_decision(now);
+        self.congestion.owe_cwr(true);
+        self.set_phase(Phase::Loss);
+    }
+
+    /// Data arrived after later data: the path reorders, by so much.
+    pub(crate) fn note_reordering(&mut self, lowest: u64, settings: &Settings) {
+        if !self.sack && settings.behaviour.emulates_sack {
+            // Without blocks, all might have arrived when anything has (`tcp_highest_sack_seq`).
+            let highest =
+                if self.flight.loss.recovery().dup_delivered() > 0 { self.nxt } else { self.una };
+            self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
+        }
+        let highest = self.flight.loss.board().highest_sacked().unwrap_or(self.una).max(self.una);
+        if self.sack && lowest < highest {
+            if settings.rack {
+                self.flight.loss.see_reordering();
+            }
+            if settings.behaviour.adapts_dup_thresh {
+                self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
+            }
+        }
+    }
+}

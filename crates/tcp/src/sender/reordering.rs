@@ -1,0 +1,89 @@
+//! Reordering and losses found by time (RFC 8985 §6), as far as they concern more than the scoreboard.
+
+use crate::loss::{Overdue, Progress, Seen, Sent};
+use crate::sender::Sender;
+use crate::settings::Settings;
+use crate::timer::Kind;
+use tcplab_units::Time;
+
+impl Sender {
+    /// Counts an ACK without SACK blocks.
+    #[inline]
+    pub(crate) fn count_duplicates(
+        &mut self,
+        seen: Seen,
+        progress: &mut Progress,
+        settings: &Settings,
+    ) {
+        let space = self.space();
+        if let Some(late) = self.flight.loss.count_duplicates(seen, progress, space, settings) {
+            self.set_reordering(late, settings);
+        }
+    }
+
+    /// A segment came so many segments late.
+    pub(crate) fn widen_reordering(&mut self, segments: u64, settings: &Settings) {
+        if self.flight.loss.is_more_reordering(segments, settings) {
+            self.set_reordering(segments, settings);
+        }
+    }
+
+    /// A timeout with many segments reported shows that less comes late than was thought
+    /// (`tcp_enter_loss`).
+    pub(crate) fn distrust_reordering(&mut self, settings: &Settings) {
+        if self.flight.loss.board().sacked() >= u64::from(settings.dup_thresh) {
+            self.set_reordering(0, settings);
+        }
+    }
+
+    fn set_reordering(&mut self, segments: u64, settings: &Settings) {
+        self.flight.loss.set_reordering(segments);
+        let reordering = self.flight.loss.reordering(settings);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.expect_reordering(reordering);
+        }
+    }
+
+    /// Finds losses by time, if anything was delivered; sets the timer for those under suspicion.
+    pub(crate) fn detect_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
+        if !self.flight.loss.take_advanced() {
+            return Overdue::default();
+        }
+        let found = self.judge_by_time(now, settings);
+        if let Some(wait) = found.wait {
+            let wait =
+                (wait + settings.behaviour.timeout_min).min(self.rtt.rto(&settings.rto_limits()));
+            self.timer.set(Kind::Reorder, now, wait, settings);
+        }
+        found
+    }
+
+    fn judge_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
+        let buffer = &self.buffer;
+        let packet_end = |segment: &Sent| {
+            buffer
+                .as_ref()
+                .map_or(segment.end(), |buffer| buffer.packet_end(segment.start).max(segment.end()))
+        };
+        let rtts = (self.rtt.min_rtt(), self.rtt.srtt());
+        let found = self.flight.loss.judge_by_time(now, rtts, packet_end, settings);
+        self.lost += found.lost;
+        self.report_losses(now);
+        found
+    }
+
+    /// Those under suspicion have had their time (RFC 8985 §6.3).
+    pub(crate) fn on_reordering_timer(&mut self, now: Time, settings: &Settings) {
+        let found = self.judge_by_time(now, settings);
+        if found.lost > 0 {
+            if !self.flight.loss.recovery().is_in_recovery() {
+                self.enter_recovery(now, false, settings);
+                self.reduce(1, found.lost, false);
+            }
+            self.flight.loss.repair_lost();
+        }
+        if self.timer.kind != Kind::Retransmit {
+            self.rearm(now, settings);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! TCP small queues: how much of a sender waits at its own host's device (`tcp_small_queue_check`).
+//!
+//! No new burst leaves while more than a millisecond of the sender's rate waits there, or two
+//! bursts if that is more; of repairs, twice as much. The device says when packets have left, and a
+//! sender that was held back goes on (`tcp_wfree`, `tcp_tsq_write`). A burst counts until all of it
+//! has left, as a device that cuts bursts tells of it. Packets without data do not count.
+
+use crate::segment::Segment;
+use crate::send_buffer::OVERHEAD;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use std::collections::VecDeque;
+use tcplab_units::Time;
+
+/// So much of the rate is 2^-10 s of it (`sk_pacing_shift`).
+const RATE_SHIFT: u32 = 10;
+/// The most for a sender that is not paced (`tcp_limit_output_bytes`).
+const MOST: u64 = 1 << 20;
+/// Repairs may be more by so many powers of two.
+const REPAIRS: u32 = 1;
+
+/// What of a sender waits at its device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SmallQueue {
+    /// By burst: bytes that have not left, and the memory of all of it.
+    bursts: VecDeque<(u64, u64)>,
+    /// The memory of all bursts (`sk_wmem_alloc`).
+    memory: u64,
+    /// Where the newest burst of new data begins.
+    newest: u64,
+    /// A burst was held back (`TSQ_THROTTLED`).
+    is_throttled: bool,
+    /// The queue keeps bursts until their time (`SK_PACING_FQ`).
+    paces: bool,
+    /// Of the segment with data that has left last, until somebody asks: whether it goes on with the burst
+    /// before it, and when it may leave the queue.
+    departing: Option<(bool, Time)>,
+    /// The segment before it, and when that may leave the queue.
+    waiting: Option<(Segment, Time)>,
+}
+
+impl SmallQueue {
+    /// Data leaves for the device, of the burst before or of a new one.
+    fn add(&mut self, goes_on: bool, bytes: u64) {
+        if !goes_on || self.bursts.is_empty() {
+            self.bursts.push_back((0, OVERHEAD));
+            self.memory += OVERHEAD;
+        }
+        if let Some((left, memory)) = self.bursts.back_mut() {
+            *left += bytes;
+            *memory += bytes;
+            self.memory += bytes;
+        }
+    }
+
+    /// So many bytes have left the device. Says whether somebody waits for that.
+    fn remove(&mut self, mut bytes: u64) -> bool {
+        let mut is_done = false;
+        while let Some((left, memory)) = self.bursts.front_mut() {
+            let taken = bytes.min(*left);
+            *left -= taken;
+            bytes -= taken;
+            if *left > 0 {
+                break;
+            }
+            self.memory -= *memory;
+            self.bursts.pop_front();
+            is_done = true;
+            if bytes == 0 {
+                break;
+            }
+        }
+        is_done && std::mem::take(&mut self.is_throttled)
+    }
+}
+
+impl Sender {
+    /// The device tells of packets that have left it; `paces`: its queue keeps each until its time.
+    pub(crate) fn keep_queue_small(&mut self, paces: bool) {
+        self.small_queue = Some(Box::new(SmallQueue { paces, ..SmallQueue::default() }));
+    }
+
+    /// Takes the segment that leaves for the device, or none, and gives the one before it: with its
+    /// departure time, and whether the next one is of its burst.
+    pub(crate) fn hand_over(
+        &mut self,
+        now: Time,
+        segment: Option<Segment>,
+    ) -> Option<(Segment, Time, bool)> {
+        let leaves_at = self.leaves_at(now);
+        let queue = self.small_queue.as_mut()?;
+        let (goes_on, at) = queue.departing.take().unwrap_or((false, leaves_at));
+        let before = std::mem::replace(&mut queue.waiting, segment.map(|segment| (segment, at)));
+        before.map(|(segment, at)| (segment, at, goes_on))
+    }
+
+    /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
+    pub(crate) fn on_left(&mut self, bytes: u64) -> bool {
+        self.small_queue.as_mut().is_some_and(|queue| queue.remove(bytes))
+    }
+
+    /// Whether a burst of so many bytes waits until something has left the device.
+    #[inline]
+    pub(crate) fn is_queue_full(
+        &mut self,
+        bytes: u64,
+        is_repair: bool,
+        settings: &Settings,
+    ) -> bool {
+        self.small_queue.is_some() && self.has_too_much_queued(bytes, is_repair, settings)
+    }
+
+    #[cold]
+    fn has_too_much_queued(&mut self, bytes: u64, is_repair: bool, settings: &Settings) -> bool {
+        let is_paced = self.is_paced(settings);
+        let rate = self.flight.tso.rate() >> RATE_SHIFT;
+        let una = self.una;
+        let Some(queue) = &mut self.small_queue else { return false };
+        let limit = rate.max(2 * (bytes + OVERHEAD)).min(if is_paced { u64::MAX } else { MOST });
+        let limit = limit << if is_repair { REPAIRS } else { 0 };
+        // The kernel's count begins at 1. A sender with no more than one burst under way is never
+        // held back.
+        let is_full = queue.memory + 1 > limit && una < queue.newest;
+        queue.is_throttled |= is_full;
+        is_full
+    }
+
+    /// The same of a repair from here to there: as large as the packet that it is a part of
+    /// (`tcp_xmit_retransmit_queue`).
+    pub(crate) fn is_queue_full_for_repair(
+        &mut self,
+        (start, end): (u64, u64),
+        settings: &Settings,
+    ) -> bool {
+        if self.small_queue.is_none() {
+            return false;
+        }
+        let packet_end = self.buffer.as_ref().map_or(end, |buffer| buffer.packet_end(start));
+        self.has_too_much_queued(packet_end.max(end) - start, true, settings)
+    }
+
+    /// Whether what was sent last is still at the device: it is not sent again before it has left
+    /// (`skb_still_in_host_queue`).
+    pub(crate) fn waits_for_device(&mut self) -> bool {
+        let Some(queue) = &mut self.small_queue else { return false };
+        let waits = !queue.bursts.is_empty();
+        queue.is_throttled |= waits;
+        waits
+    }
+
+    /// The memory of what waits at the device, while data is under way (`tcp_should_autocork`).
+    #[inline]
+    pub(crate) fn queued_under_way(&self) -> u64 {
+        let queue = self.small_queue.as_ref().filter(|_| self.has_outstanding());
+        queue.map_or(0, |queue| queue.memory)
+    }
+
+    /// When the device has transmitted a burst, what was held back goes on.
+    #[cold]
+    pub(crate) fn go_on_when_sent(&mut self) {
+        if let Some(queue) = &mut self.small_queue {
+            queue.is_throttled = true;
+        }
+    }
+
+    /// Whether the queue of the device keeps bursts until their time.
+    #[inline]
+    pub(crate) fn is_paced_by_device(&self) -> bool {
+        self.small_queue.as_ref().is_some_and(|queue| queue.paces)
+    }
+
+    /// Data leaves for the device.
+    #[cold]
+    pub(crate) fn note_queued(&mut self, now: Time, (start, payload): (u64, u16), again: bool) {
+        let goes_on = self.goes_on(now, again.then_some(start));
+        let leaves_at = self.data_leaves_at(now);
+        let Some(queue) = &mut self.small_queue else { return };
+        queue.add(goes_on, payload.into());
+        queue.departing = Some((goes_on, leaves_at));
+        if !goes_on && !again {
+            queue.newest = start;
+        }
+    }
+}

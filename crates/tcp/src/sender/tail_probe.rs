@@ -1,0 +1,128 @@
+//! Tail loss probes: when ACKs stay out, a packet asks for them before the timer does
+//! (RFC 8985 §7).
+
+use crate::loss::Sign;
+use crate::sender::Sender;
+use crate::sender::data::Data;
+use crate::settings::Settings;
+use crate::timer::Kind;
+use tcplab_cc::Phase;
+use tcplab_units::Time;
+
+impl Sender {
+    /// Waits until a probe is due (RFC 8985 §7.2). `advancing`: an ACK has just begun a new RTO.
+    /// Says whether one is wanted.
+    #[inline]
+    pub(crate) fn schedule_probe(
+        &mut self,
+        now: Time,
+        advancing: bool,
+        settings: &Settings,
+    ) -> bool {
+        settings.tlp
+            && self.sack
+            && self.has_outstanding()
+            && self.set_probe_timer(now, advancing, settings)
+    }
+
+    #[inline(never)]
+    fn set_probe_timer(&mut self, now: Time, advancing: bool, settings: &Settings) -> bool {
+        let calm = matches!(self.flight.loss.phase(), Phase::Open | Phase::Reduced);
+        if !calm {
+            return false;
+        }
+        let srtt = self.rtt.srtt();
+        let is_lone = self.flight.loss.board().outstanding() == 1;
+        let behaviour = &settings.behaviour;
+        let mut wait = if srtt.is_zero() {
+            settings.initial_rto
+        } else if is_lone {
+            srtt * 2 + behaviour.tlp_max_ack_delay.unwrap_or(settings.min_rto)
+        } else {
+            srtt * 2 + behaviour.timeout_min
+        };
+        let rto = if advancing {
+            self.rtt.rto(&settings.rto_limits())
+        } else {
+            self.left_of_rto(now, settings)
+        };
+        if !rto.is_zero() {
+            wait = wait.min(rto);
+        }
+        let wait = wait + self.pacing_delay(now, settings);
+        self.timer.set(Kind::Probe, now, wait, settings);
+        true
+    }
+
+    /// It is time for a probe (RFC 8985 §7.3).
+    pub(crate) fn on_probe_timer(&mut self, now: Time, settings: &Settings) {
+        if self.flight.loss.owe_probe() {
+            self.timer.stop();
+        }
+        self.rearm(now, settings);
+    }
+
+    /// The probe, if one is to leave, or more of it: new data if there is some that the peer takes, or the
+    /// last segment again.
+    #[inline(never)]
+    pub(crate) fn take_probe(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
+        if !self.flight.loss.take_owed_probe() {
+            return self.take_more_of_probe(options);
+        }
+        let data = if let Some(mut data) = self.new_for_probe(settings, options) {
+            let (segments, push) = self.take_probe_packet(now, in_flight, settings)?;
+            self.flight.loss.set_probe_size(segments, push);
+            data.push |= push && segments == 1;
+            data
+        } else {
+            if self.waits_for_device() {
+                return None;
+            }
+            let leaves_at = self.leaves_at(now);
+            let last = self.flight.loss.probe_last(leaves_at)?;
+            if let Some(buffer) = &mut self.buffer {
+                // The segment becomes a packet by itself.
+                buffer.again(now, &(last.start..last.end().min(self.written)), 0);
+            }
+            Data { is_probe: true, ..self.again(last.start, last.end()) }
+        };
+        let end = if data.again { self.nxt } else { data.end() };
+        self.flight.loss.note_probe(end, data.again);
+        Some(data)
+    }
+
+    fn take_more_of_probe(&mut self, options: u64) -> Option<Data> {
+        let mut more = self.any_chunk(options);
+        let is_full = more.is_some_and(|more| more.payload == self.mss);
+        let is_pushed = self.flight.loss.note_more_of_probe(more.map(|more| more.end()), is_full);
+        if let Some(more) = &mut more {
+            more.push |= is_pushed;
+        }
+        more
+    }
+
+    /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not wait until it
+    /// is worth a segment (`TCP_NAGLE_OFF`).
+    fn new_for_probe(&self, settings: &Settings, options: u64) -> Option<Data> {
+        if !settings.behaviour.probe_ignores_nagle {
+            return self.chunk(settings, options);
+        }
+        let usable = (self.una + self.window).saturating_sub(self.nxt);
+        let wanted = self.unsent().min(self.mss.into());
+        self.any_chunk(options).filter(|_| wanted <= usable)
+    }
+
+    /// An ACK comes while a probe is under way.
+    #[inline(never)]
+    pub(crate) fn heed_probe(&mut self, now: Time, una: u64, sign: Sign, settings: &Settings) {
+        if self.flight.loss.judge_probe(una, sign) {
+            self.reduce_for_probe(now, settings);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Undoes reductions that were not needed: the segments sent again had only been late.
+
+use crate::loss::Seen;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use tcplab_cc::Phase;
+use tcplab_units::Time;
+
+impl Sender {
+    fn may_undo(&self, echoed: Option<u64>) -> bool {
+        self.flight.loss.may_undo(echoed, self.sack, self.una)
+    }
+
+    fn undo(&mut self, now: Time, forget_losses: bool, settings: &Settings) {
+        let is_allowed = self.flight.loss.undo(forget_losses);
+        let reached = self.congestion.end_reduction();
+        if is_allowed {
+            self.consult(now, |cc, flow| cc.on_undo(flow));
+            self.congestion.owe_cwr(false);
+        } else if let Some(cwnd) = reached.filter(|_| settings.behaviour.keeps_partial_reduction) {
+            // `tcp_undo_cwnd_reduction` without `prior_ssthresh`: the window stays, on its way to the
+            // threshold, and `tcp_end_cwnd_reduction` does not move it there without `undo_marker`.
+            self.consult(now, |cc, _| cc.on_given_up(cwnd));
+        }
+        self.congestion.note_decision(now);
+    }
+
+    /// The episode is over. Says whether it stays open because a duplicate ACK could still come of it:
+    /// without SACK, until something beyond it is acknowledged.
+    pub(crate) fn undo_at_end(
+        &mut self,
+        now: Time,
+        echoed: Option<u64>,
+        settings: &Settings,
+    ) -> bool {
+        if settings.undo && self.may_undo(echoed) {
+            self.undo(now, false, settings);
+        } else {
+            self.flight.loss.confirm_recovery();
+            if self.flight.loss.recovery().is_reducing() {
+                self.keep_reduction(now, settings);
+            }
+        }
+        if self.stays_open(settings) {
+            return true;
+        }
+        self.set_phase(Phase::Open);
+        false
+    }
+
+    fn stays_open(&mut self, settings: &Settings) -> bool {
+        if !settings.behaviour.non_sack_holds_reopen
+            || self.sack
+            || self.una != self.flight.loss.recovery().end()
+        {
+            return false;
+        }
+        self.flight.loss.forget_old_retransmissions();
+        true
+    }
+
+    /// Everything sent again came twice.
+    pub(crate) fn undo_by_dsack(&mut self, now: Time, settings: &Settings) -> bool {
+        let is_sure = self.flight.loss.is_disproved_by_dsack();
+        if settings.undo && is_sure {
+            self.flight.loss.note_undone_by_dsack();
+            self.undo(now, false, settings);
+        }
+        settings.undo && is_sure
+    }
+
+    /// A partial acknowledgment came in recovery. Says whether it was of late data: then what else is
+    /// missing may be late too.
+    pub(crate) fn undo_partial(&mut self, now: Time, seen: Seen, settings: &Settings) -> bool {
+        if !settings.undo
+            || !self.flight.loss.is_doubted()
+            || !self.flight.loss.is_only_late(seen.echoed, self.sack, self.una)
+        {
+            return false;
+        }
+        self.note_reordering(seen.before, settings);
+        if self.flight.loss.board().repaired() > 0 {
+            return true;
+        }
+        self.flight.loss.forget_old_retransmissions();
+        self.undo(now, true, settings);
+        self.settle();
+        false
+    }
+
+    /// An acknowledgment came after a timeout; `proven`: F-RTO has found that it was not needed.
+    pub(crate) fn undo_timeout(
+        &mut self,
+        now: Time,
+        echoed: Option<u64>,
+        proven: bool,
+        settings: &Settings,
+    ) -> bool {
+        if !(proven || (settings.undo && self.may_undo(echoed))) {
+            return false;
+        }
+        self.undo(now, true, settings);
+        self.flight.loss.note_progress();
+        if self.stays_open(settings) {
+            return true;
+        }
+        if proven || self.sack {
+            self.set_phase(Phase::Open);
+        }
+        true
+    }
+}

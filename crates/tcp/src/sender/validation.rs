@@ -1,0 +1,50 @@
+//! Whether the window is what limits the sender, and what becomes of one that is not used.
+
+use crate::sender::Sender;
+use crate::settings::Settings;
+use tcplab_cc::Phase;
+use tcplab_transport::Outstanding;
+use tcplab_units::Time;
+
+impl Sender {
+    /// All that may leave now has left; `limited`: the window kept the rest back.
+    #[inline]
+    pub(crate) fn note_use_of_window(&mut self, now: Time, limited: bool, settings: &Settings) {
+        let has_sent = self.congestion.take_news();
+        if settings.behaviour.kernel_cwnd_validation {
+            if has_sent || limited {
+                self.validate(now, limited, settings);
+            }
+        } else {
+            let out = self.extent();
+            self.congestion.validate_flight(limited, out);
+        }
+    }
+
+    #[inline]
+    fn extent(&self) -> Outstanding {
+        let segments = self.flight.loss.board().outstanding();
+        Outstanding { una: self.una, nxt: self.nxt, segments }
+    }
+
+    #[inline(never)]
+    fn validate(&mut self, now: Time, limited: bool, settings: &Settings) {
+        let out = self.extent();
+        if !self.congestion.validate_round(now, limited, out) {
+            return;
+        }
+        let wait = settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits()));
+        let starves = settings.behaviour.clock.idle(now, self.congestion.decided_at()) >= wait;
+        if settings.restart_after_idle && starves {
+            self.congestion.note_decision(now);
+            let waits_for_room = self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room());
+            if self.flight.loss.phase() == Phase::Open && !waits_for_room {
+                // A first window counts as used, whatever the handshake made of that
+                // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).
+                let used = self.congestion.take_used();
+                let used = used.max(settings.initial_window);
+                self.consult(now, |cc, flow| cc.on_unused(flow, used));
+            }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Round-trip time and retransmission timeout: RFC 6298, or the estimator of Linux.
+
+use tcplab_units::Duration;
+
+/// An eighth of a microsecond, in which Linux keeps the smoothed RTT.
+pub const EIGHTH: Duration = Duration::from_nanos(125);
+
+/// How RTT samples become a retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtoEstimator {
+    /// RFC 6298 §2.
+    Rfc6298,
+    /// `tcp_rtt_estimator` and `tcp_set_rto` of Linux.
+    Linux,
+}
+
+/// The estimator of an RTO and its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoLimits {
+    /// The estimator.
+    pub estimator: RtoEstimator,
+    /// Before the first sample (RFC 6298 §2.1).
+    pub initial: Duration,
+    /// The least (RFC 6298 §2.4).
+    pub min: Duration,
+    /// The greatest (RFC 6298 §2.5).
+    pub max: Duration,
+}
+
+/// Round-trip times of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Rtt {
+    srtt: Duration,
+    /// Linux: 8 times the smoothed RTT, in microseconds.
+    srtt_eighths: u32,
+    estimate: Estimate,
+    /// RTO without backoff.
+    base: Duration,
+    /// How often the RTO was doubled since the last sample.
+    backoff: u32,
+    /// Extremes of the RTTs of the newest segments delivered, which waited least for their ACK.
+    min: Duration,
+    max: Duration,
+    /// The last RTT; zero until there is one.
+    latest: Duration,
+    /// The sum in nanoseconds: in picoseconds, a fast connection would pass 64 bits within minutes.
+    sum_nanos: u64,
+    count: u64,
+    /// The least RTT of the path, the handshake's included; [`Duration::MAX`] until there is one.
+    of_path: Duration,
+}
+
+/// The variation of RTTs.
+#[derive(Clone, Copy, Debug)]
+enum Estimate {
+    None,
+    /// RFC 6298.
+    Rfc {
+        rttvar: Duration,
+    },
+    Linux(Deviation),
+}
+
+/// Four times the mean deviation in microseconds; its maximum of a round trip counts.
+#[derive(Clone, Copy, Debug)]
+struct Deviation {
+    now: u32,
+    max: u32,
+    rttvar: u32,
+    /// Acknowledging more than this ends the round trip.
+    end: u64,
+}
+
+/// The progress of the connection when an RTT is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Progressed {
+    /// The oldest that is not acknowledged.
+    pub una: u64,
+    /// The next to be sent.
+    pub nxt: u64,
+}
+
+impl Rtt {
+    /// No sample yet.
+    #[must_use]
+    pub fn new(limits: &RtoLimits) -> Self {
+        Self {
+            srtt: Duration::ZERO,
+            srtt_eighths: 0,
+            estimate: Estimate::None,
+            base: limits.initial,
+            backoff: 0,
+            min: Duration::MAX,
+            max: Duration::ZERO,
+            latest: Duration::ZERO,
+            sum_nanos: 0,
+            count: 0,
+            of_path: Duration::MAX,
+        }
+    }
+
+    /// Takes the RTT of a segment that was sent once (Karn's algorithm, §3).
+    #[inline]
+    pub fn sample(&mut self, rtt: Duration, at: Progressed, limits: &RtoLimits) {
+        let rto = match limits.estimator {
+            RtoEstimator::Linux => self.sample_as_linux(rtt, at, limits),
+            RtoEstimator::Rfc6298 => self.sample_as_rfc(rtt),
+        };
+        self.base = rto.max(limits.min).min(limits.max);
+        // §5 (5.7): only a new measurement ends the backoff.
+        self.backoff = 0;
+    }
+
+    fn sample_as_rfc(&mut self, rtt: Duration) -> Duration {
+        let rttvar = if let Estimate::Rfc { rttvar } = self.estimate {
+            // §2.3, with alpha = 1/8 and beta = 1/4.
+            let rttvar = (rttvar * 3 + self.srtt.abs_diff(rtt)) / 4;
+            self.srtt = (self.srtt * 7 + rtt) / 8;
+            rttvar
+        } else {
+            // §2.2
+            self.srtt = rtt;
+            rtt / 2
+        };
+        self.estimate = Estimate::Rfc { rttvar };
+        // The clock is finer than any G worth adding; §2.4 and §2.5 bound the result.
+        self.srtt + rttvar * 4
+    }
+
+    /// `tcp_rtt_estimator` and `__tcp_set_rto`: the deviation counts by its maximum of each round trip,
+    /// is at least the minimum RTO, falls slowly, and hardly grows with RTTs that shrink.
+    fn sample_as_linux(&mut self, rtt: Duration, at: Progressed, limits: &RtoLimits) -> Duration {
+        let measured = micros(rtt).max(1);
+        let least = micros(limits.min);
+        let deviation = if let Estimate::Linux(mut deviation) = self.estimate {
+            let error = i64::from(measured) - i64::from(self.srtt_eighths >> 3);
+            self.srtt_eighths = within(i64::from(self.srtt_eighths) + error).max(1);
+            let mut change = error.abs() - i64::from(deviation.now >> 2);
+            if error < 0 && change > 0 {
+                change >>= 3;
+            }
+            deviation.now = within(i64::from(deviation.now) + change);
+            if deviation.now > deviation.max {
+                deviation.max = deviation.now;
+                deviation.rttvar = deviation.rttvar.max(deviation.max);
+            }
+            if at.una > deviation.end {
+                if deviation.max < deviation.rttvar {
+                    deviation.rttvar -= (deviation.rttvar - deviation.max) >> 2;
+                }
+                deviation.end = at.nxt;
+                deviation.max = least;
+            }
+            deviation
+        } else {
+            self.srtt_eighths = measured.saturating_mul(8);
+            let now = measured.saturating_mul(2);
+            Deviation { now, max: now.max(least), rttvar: now.max(least), end: at.nxt }
+        };
+        self.estimate = Estimate::Linux(deviation);
+        self.srtt = Duration::from_micros(u64::from(self.srtt_eighths >> 3));
+        let rto = u64::from(self.srtt_eighths >> 3) + u64::from(deviation.rttvar);
+        // In whole ticks.
+        Duration::from_millis(rto.div_ceil(1000))
+    }
+
+    /// The least RTT of the path; [`Duration::MAX`] until there is one.
+    #[inline]
+    #[must_use]
+    pub fn min_rtt(&self) -> Duration {
+        self.of_path
+    }
+
+    /// An RTT of the path.
+    #[inline]
+    pub fn note_path(&mut self, rtt: Duration) {
+        self.of_path = self.of_path.min(rtt);
+    }
+
+    /// The last RTT of a segment sent once; zero until there is one.
+    #[must_use]
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The least and the greatest RTT of those counted, how many they are, and their sum in
+    /// nanoseconds.
+    #[must_use]
+    pub fn counted(&self) -> (Duration, Duration, u64, u64) {
+        (self.min, self.max, self.count, self.sum_nanos)
+    }
+
+    /// The counts of the report begin anew.
+    pub fn begin_report(&mut self) {
+        (self.min, self.max) = (Duration::MAX, Duration::ZERO);
+        (self.sum_nanos, self.count) = (0, 0);
+    }
+
+    /// Counts an RTT in what is reported of the connection.
+    #[inline]
+    pub fn note(&mut self, rtt: Duration) {
+        self.min = self.min.min(rtt);
+        self.max = self.max.max(rtt);
+        self.latest = rtt;
+        self.sum_nanos = self.sum_nanos.saturating_add(rtt.as_nanos());
+        self.count += 1;
+    }
+
+    /// The mean of the RTTs counted.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.sum_nanos / self.count)
+    }
+
+    /// The RTO after `times` timeouts in a row, doubled with each.
+    #[cold]
+    pub fn backed_off(&self, times: u32, limits: &RtoLimits) -> Duration {
+        self.base.saturating_mul(1 << times.min(32)).min(limits.max)
+    }
+
+    /// Zero until the first sample.
+    #[inline]
+    pub fn srtt(&self) -> Duration {
+        self.srtt
+    }
+
+    /// The smoothed RTT to the eighth of a microsecond, as Linux keeps it.
+    #[inline]
+    pub fn exact_srtt(&self) -> Duration {
+        match self.estimate {
+            Estimate::Linux(_) => EIGHTH * u64::from(self.srtt_eighths),
+            _ => self.srtt,
+        }
+    }
+
+    /// The retransmission timeout in force.
+    #[inline]
+    pub fn rto(&self, limits: &RtoLimits) -> Duration {
+        if self.backoff == 0 {
+            return self.base;
+        }
+        self.backed_off(self.backoff, limits)
+    }
+
+    /// The RTO without backoff.
+    pub fn plain(&self) -> Duration {
+        self.base
+    }
+
+    /// The timer ran out: the next one is twice as long (§5.5).
+    pub fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    /// The SYN had to be repeated: data starts with an RTO of at least three seconds (§5.7;
+    /// `TCP_TIMEOUT_FALLBACK` in Linux).
+    pub fn after_syn_timeout(&mut self, limits: &RtoLimits) {
+        self.backoff = 0;
+        self.base = self.base.max(Duration::from_secs(3)).min(limits.max);
+    }
+}
+
+fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_picos() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+/// A value in the kernel's 32 bits. An RTT beyond them (537 s) wraps in the kernel and saturates here.
+fn within(value: i64) -> u32 {
+    value.clamp(0, i64::from(u32::MAX)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(value: u64) -> Duration {
+        Duration::from_millis(value)
+    }
+
+    /// Nothing acknowledged: all samples are of one round trip.
+    const AT: Progressed = Progressed { una: 1, nxt: 1_000_000 };
+
+    fn rfc() -> RtoLimits {
+        let (initial, max) = (Duration::from_secs(1), Duration::from_secs(60));
+        RtoLimits { estimator: RtoEstimator::Rfc6298, initial, min: millis(200), max }
+    }
+
+    #[test]
+    fn first_sample_sets_srtt_and_half_of_it_as_variation() {
+        let mut rtt = Rtt::new(&rfc());
+        assert_eq!(rtt.rto(&rfc()), Duration::from_secs(1));
+        rtt.sample(millis(100), AT, &rfc());
+        // 100 + 4 * 50
+        assert_eq!((rtt.srtt(), rtt.rto(&rfc())), (millis(100), millis(300)));
+    }
+
+    #[test]
+    fn later_samples_move_it_by_an_eighth_and_a_quarter() {
+        let mut rtt = Rtt::new(&rfc());
+        rtt.sample(millis(100), AT, &rfc());
+        rtt.sample(millis(180), AT, &rfc());
+        // rttvar = (3 * 50 + |100 - 180|) / 4 = 57.5; srtt = (7 * 100 + 180) / 8 = 110
+        assert_eq!(rtt.srtt(), millis(110));
+        assert_eq!(rtt.rto(&rfc()), millis(110 + 230));
+    }
+
+    #[test]
+    fn never_below_the_minimum_and_doubled_up_to_the_maximum() {
+        let mut rtt = Rtt::new(&rfc());
+        for _ in 0..100 {
+            rtt.sample(millis(10), AT, &rfc());
+        }
+        assert_eq!(rtt.rto(&rfc()), millis(200));
+        rtt.back_off();
+        assert_eq!(rtt.rto(&rfc()), millis(400));
+        for _ in 0..100 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.rto(&rfc()), rfc().max);
+        rtt.sample(millis(10), AT, &rfc());
+        assert_eq!(rtt.rto(&rfc()), millis(200));
+    }
+
+    #[test]
+    fn the_mean_holds_for_as_many_samples_as_a_long_fast_run_has() {
+        // 100 ms at 416,667 ACKs a second (10 Gbit/s, every second segment) for an hour.
+        let mut rtt = Rtt::new(&rfc());
+        rtt.count = 416_667 * 3_600;
+        rtt.sum_nanos = millis(100).as_nanos() * rtt.count;
+        rtt.note(millis(100));
+        assert_eq!(rtt.mean(), millis(100));
+    }
+
+    fn linux() -> RtoLimits {
+        RtoLimits { estimator: RtoEstimator::Linux, ..rfc() }
+    }
+
+    #[test]
+    fn linux_adds_the_minimum_rto_to_a_steady_rtt() {
+        let mut rtt = Rtt::new(&linux());
+        for una in 0..100 {
+            rtt.sample(millis(40), Progressed { una: 2 * una, nxt: 2 * una + 1 }, &linux());
+        }
+        // 40 ms + rttvar, which is never below 200 ms.
+        assert_eq!((rtt.srtt(), rtt.rto(&linux())), (millis(40), millis(240)));
+    }
+
+    #[test]
+    fn linux_counts_the_largest_deviation_of_a_round_trip() {
+        let mut rtt = Rtt::new(&linux());
+        rtt.sample(millis(100), AT, &linux());
+        // mdev = 2 * 100 = 200 ms. One of 300 ms: the error is 200, so mdev = 200 + 200 - 50 = 350 ms
+        // and srtt = 100 + 200 / 8 = 125 ms.
+        rtt.sample(millis(300), AT, &linux());
+        assert_eq!((rtt.srtt(), rtt.rto(&linux())), (millis(125), millis(125 + 350)));
+        // One of 125 ms lowers mdev, but not the maximum of the round trip.
+        rtt.sample(millis(125), AT, &linux());
+        assert_eq!(rtt.rto(&linux()), millis(125 + 350));
+    }
+
+    #[test]
+    fn an_rtt_beyond_32_bits_is_the_longest_there_is() {
+        // 2^32 eighths of a microsecond, rounded down to whole ones.
+        let longest = Duration::from_micros((1 << 29) - 1);
+        let mut rtt = Rtt::new(&linux());
+        rtt.sample(Duration::from_secs(600), AT, &linux());
+        assert_eq!(rtt.srtt(), longest);
+        let mut rtt = Rtt::new(&linux());
+        for _ in 0..200 {
+            rtt.sample(Duration::from_secs(100), AT, &linux());
+        }
+        for _ in 0..200 {
+            let before = rtt.srtt();
+            rtt.sample(Duration::MAX, AT, &linux());
+            assert!(rtt.srtt() >= before);
+        }
+        assert_eq!(rtt.srtt(), longest);
+    }
+
+    #[test]
+    fn linux_hardly_heeds_an_rtt_that_shrinks() {
+        let mut rtt = Rtt::new(&linux());
+        rtt.sample(millis(400), AT, &linux());
+        // mdev = 800. One of 100 ms: error 300, 300 - 200 = 100, of which an eighth: 812.5 ms;
+        // srtt = 400 - 300 / 8 = 362.5 ms; together 1175 ms.
+        rtt.sample(millis(100), AT, &linux());
+        assert_eq!(rtt.rto(&linux()), millis(1175));
+    }
+}
