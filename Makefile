@@ -42,6 +42,7 @@ docs: $(VENV)/installed $(VENV)/docs
 
 fmt: $(VENV)/installed
 	cargo fmt
+	$(BIN)/python scripts/columns.py
 	$(BIN)/python scripts/generate.py
 	$(BIN)/python scripts/third_party.py
 	$(BIN)/ruff check --fix --quiet .

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from columns import markdown
 from generate_manual import command_line_page, metrics_page, python_page
 from generate_reference import (
     algorithm_page,
@@ -151,6 +152,8 @@ def main() -> int:
     outdated = 0
     for name, generate in FILES.items():
         path, text = ROOT / name, generate()
+        if path.suffix == ".md":
+            text = markdown(text)
         path.parent.mkdir(exist_ok=True, parents=True)
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue

@@ -1,7 +1,8 @@
 //! One dumbbell for `benches/bench.py`: runs it and prints one line of JSON.
 //!
 //! `bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S` simulates N flows, with
-//! `--queue KIND` behind another discipline than drop-tail in its default settings; `--idle N` tells what a connection costs that stands and carries nothing; `--short N` simulates N short
+//! `--queue KIND` behind another discipline than drop-tail in its default settings; `--idle N`
+//! tells what a connection costs that stands and carries nothing; `--short N` simulates N short
 //! transfers; `--laws` tells what checking the tables of a run takes, as a share of the run.
 
 use std::process::ExitCode;
@@ -10,8 +11,9 @@ use tcplab_laws::Laws;
 use tcplab_model::{Plan, Watch};
 use tcplab_tables::Tables;
 
-/// The scenario of `make bench`: 1500-byte packets, access links of 10 Gbit/s and 1 ms, a bottleneck
-/// of 23 ms with a queue of one BDP (50 ms round trip), CUBIC with SACK and delayed ACKs.
+/// The scenario of `make bench`: 1500-byte packets, access links of 10 Gbit/s and 1 ms, a
+/// bottleneck of 23 ms with a queue of one BDP (50 ms round trip), CUBIC with SACK and delayed
+/// ACKs.
 ///
 /// A profile is taken as it is, but for `rfc`, which is set to what ns-3 does: no timestamps, and a
 /// least RTO of 200 ms. `queue` is that of the bottleneck.
@@ -67,8 +69,8 @@ fn idle(connections: u64) -> Result<Plan, String> {
     }))
 }
 
-/// So many transfers of 20 kB, which arrive as a Poisson process at 60 % of the bottleneck's rate, on the
-/// network of 100 long flows.
+/// So many transfers of 20 kB, which arrive as a Poisson process at 60 % of the bottleneck's rate,
+/// on the network of 100 long flows.
 fn short(transfers: u64) -> Result<Plan, String> {
     // 14 segments with 52 bytes of headers each carry 20,000 bytes.
     let per_second = 0.6 * 1e9 / 8.0 / f64::from(20_000 + 14 * 52);
@@ -96,7 +98,8 @@ fn short(transfers: u64) -> Result<Plan, String> {
     }))
 }
 
-/// Four pairs over a bottleneck of 10 Mbit/s, which have 18 directions of links, and what is recorded.
+/// Four pairs over a bottleneck of 10 Mbit/s, which have 18 directions of links, and what is
+/// recorded.
 fn recorded(record: &serde_json::Value) -> Result<Plan, String> {
     plan(&serde_json::json!({
         "duration": "60 s",
@@ -179,8 +182,8 @@ fn measure_short(transfers: u64) -> Result<serde_json::Value, String> {
     }))
 }
 
-/// The laws' share of a simulation, for each of the ways to record: while the run goes on and at its end.
-/// Of several runs the least, as all wait for memory where other programs use it.
+/// The laws' share of a simulation, for each of the ways to record: while the run goes on and at
+/// its end. Of several runs the least, as all wait for memory where other programs use it.
 fn measure_laws() -> Result<serde_json::Value, String> {
     const RUNS: usize = 15;
     let records = [

@@ -1,7 +1,10 @@
-//! Builds the guest's program, which the backend contains.
+//! Builds the guest's program, which the backend contains, and the readers of the kernel's records.
 //!
 //! The program runs as process 1 of a machine without libraries, so it is linked statically, which
 //! Cargo can only do in a separate build.
+
+#[path = "build/records.rs"]
+mod records;
 
 use std::env;
 use std::error::Error;
@@ -9,13 +12,19 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+/// What describes the records.
+const RECORDS: &str = "kernel/net/record.h";
+
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for input in ["../guest/src", "../guest/Cargo.toml", "../../Cargo.lock", "build.rs"] {
+    for input in
+        ["../guest/src", "../guest/Cargo.toml", "../../Cargo.lock", "build.rs", "build", RECORDS]
+    {
         println!("cargo::rerun-if-changed={input}");
     }
     let folder = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(folder.join("records.rs"), records::generate(&fs::read_to_string(RECORDS)?)?)?;
     let guest = folder.join("guest");
     if env::var("TARGET")? != TARGET {
         // On other targets there is no kernel to run the guest; the backend reports that.

@@ -7,6 +7,7 @@
 //! | `decode` | packet headers |
 //! | `flows` | the analysis of each TCP connection |
 //! | `info` | contents and faults of a capture |
+//! | `error` | why a capture cannot be read |
 //!
 //! Data flows one way: input -> container -> decode -> flows and info.
 

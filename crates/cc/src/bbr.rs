@@ -38,8 +38,8 @@ mod policer;
 mod sizes;
 
 use crate::kernel::{jiffies, micros};
+use crate::max_filter::WindowedMax;
 use crate::random::Random;
-use crate::windowed::WindowedMax;
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
     Phase, above_zero, defaults,

@@ -33,8 +33,8 @@
 mod cycle;
 mod losses;
 
+use crate::max_filter::WindowedMax;
 use crate::random::Random;
-use crate::windowed::WindowedMax;
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Lost,
     Marks, Phase, RateSample, above_zero, defaults, share,

@@ -167,7 +167,8 @@ impl CongestionControl for Dctcp {
     }
 
     fn on_deepened(&mut self, cwnd: u64) {
-        // `dctcp_react_to_loss`; recovery ends with a window of the threshold (`tcp_end_cwnd_reduction`).
+        // `dctcp_react_to_loss`; recovery ends with a window of the threshold
+        // (`tcp_end_cwnd_reduction`).
         let kept = (cwnd / 2).max(2);
         self.window.set_threshold(kept);
         self.window.cap(kept);

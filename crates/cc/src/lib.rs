@@ -2,14 +2,14 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `seam` | the interface between sender and controller |
+//! | `interface` | the interface between sender and controller |
 //! | `table` | the description of an algorithm: kind, presets, parameters, page |
 //! | `window` | window arithmetic that ack-clocked algorithms share |
 //! | `slow_start` | slow-start variants, for any algorithm to hold |
 //! | `kernel` | the kernel's units |
 //! | `registered` | algorithms registered by name in a process |
 //! | `params` | reading and checking of an algorithm's parameters |
-//! | `windowed`, `random` | the recent maximum; random numbers |
+//! | `max_filter`, `random` | the recent maximum; random numbers |
 //! | `delays` | RTTs as in the kernel's Vegas and related algorithms |
 //! | `newreno`, `cubic`, ... | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
@@ -18,13 +18,13 @@
 //! `tests/battery.rs` then covers it.
 
 mod delays;
+mod interface;
 mod kernel;
+mod max_filter;
 mod params;
 mod random;
 mod registered;
-mod seam;
 mod table;
-mod windowed;
 
 pub mod bbr;
 pub mod bbr3;
@@ -53,14 +53,14 @@ pub mod westwood_plus;
 pub mod window;
 pub mod yeah;
 
+pub use interface::{
+    Ack, Cause, Congestion, CongestionControl, Control, Copied, CutBase, Flavour, FlowState, Init,
+    Left, Lost, Phase, RateSample, Round, Timestamps,
+};
 pub use params::{
     BuildError, Params, above_zero, defaults, share, share_of_1024, whole, whole_above_zero,
 };
 pub use registered::{Factory, Origin, register, registered_names};
-pub use seam::{
-    Ack, Cause, Congestion, CongestionControl, Control, Copied, CutBase, Flavour, FlowState, Init,
-    Left, Lost, Phase, RateSample, Round, Timestamps,
-};
 pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset, Probe};
 pub use window::Window;
 

@@ -4,8 +4,8 @@
 //! - RFC 8511: a gentler cut when the signal is ECN.
 //! - RFC 3742 (limited slow start) and RFC 9406 (`HyStart++`), if `slow_start` says so.
 //!
-//! RFC 6582 (partial ACKs) is loss repair and RFC 3465 (counting bytes) is `Ack::credit`; the sender
-//! does both for every algorithm.
+//! RFC 6582 (partial ACKs) is loss repair and RFC 3465 (counting bytes) is `Ack::credit`; the
+//! sender does both for every algorithm.
 
 use crate::slow_start::{self, SlowStart};
 use crate::{

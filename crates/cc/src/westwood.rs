@@ -273,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_steady_stream_is_known_after_five_time_constants() {
-        // 1460 bytes each 10 ms are 1.168 Mbit/s; after 5 * 500 ms all but exp(-5) = 0.7 % is known.
+        // 1460 bytes each 10 ms are 1.168 Mbit/s; after 5 * 500 ms all but exp(-5) = 0.7 % is
+        // known.
         let mut cc = westwood("{}");
         steady(&mut cc, 251);
         let seen = crate::testing::probe(&cc, "bandwidth_mbit_s");

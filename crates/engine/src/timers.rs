@@ -25,7 +25,8 @@ impl ConnectionTimer {
 pub struct TimerId(pub(crate) u32);
 
 impl TimerId {
-    /// The place among the timers that belong to no connection, in the order in which they were added.
+    /// The place among the timers that belong to no connection, in the order in which they were
+    /// added.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize

@@ -5,7 +5,7 @@ use crate::hosts::Host;
 use tcplab_guest::job;
 use tcplab_tables::Window;
 
-/// A flow, and what its threads need to know.
+/// A flow, with the data that its threads need.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow {
     pub number: usize,
@@ -14,17 +14,17 @@ pub(crate) struct Flow {
     pub server: &'static Host,
     /// When the experiment starts and ends, by the clock.
     pub experiment: (u64, u64),
-    /// The part of it that results are of, if it has marks.
+    /// The measuring window, if it has marks.
     pub window: Option<Window>,
 }
 
 impl Flow {
-    /// The time by the clock that is this long after the flow's start.
+    /// The clock time this long after the flow's start.
     pub fn at(&self, after: u64) -> u64 {
         self.experiment.0 + self.spec.start + after
     }
 
-    /// Now, in nanoseconds after the start of the experiment.
+    /// The current time, in nanoseconds after the start of the experiment.
     pub fn elapsed(&self) -> u64 {
         clock::now().saturating_sub(self.experiment.0)
     }

@@ -1,7 +1,7 @@
 //! The confinement of a kernel as a process of the machine: Landlock and seccomp, where available.
 //! The confinement holds even if a program takes over the guest's kernel.
 
-use crate::rights;
+use crate::capabilities;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
     path_beneath_rules,
@@ -40,8 +40,8 @@ pub(crate) struct Needs<'a> {
 pub(crate) fn confine(needs: &Needs<'_>) -> Result<(), Box<dyn Error>> {
     // This capability serves runs by root in folders of other users; Landlock applies to it too.
     let kept = CapabilitySet::DAC_READ_SEARCH;
-    rights::bound(kept)?;
-    rights::keep(kept)?;
+    capabilities::bound(kept)?;
+    capabilities::keep(kept)?;
     restrict_files(needs)?;
     if secure_computing_mode().is_ok() {
         apply_filter(&filter(refused()?, libc::EPERM)?)?;

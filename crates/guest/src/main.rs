@@ -4,22 +4,22 @@
 //! because the clock stands still while code runs. The guest therefore makes few system calls, and
 //! sleeps with nanosecond precision.
 
+mod capabilities;
 mod channel;
 mod clock;
-mod confine;
 mod experiment;
 mod failure;
 mod flow;
 mod hosts;
 mod job_file;
+mod kernel_sandbox;
 mod links;
 mod machine;
 mod netlink;
+mod program_sandbox;
 mod programs;
-mod rights;
 mod start;
 mod traffic;
-mod walls;
 
 use std::process::ExitCode;
 

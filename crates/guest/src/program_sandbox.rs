@@ -3,9 +3,9 @@
 //! Process 1 builds the file system once ([`build`]). A process that becomes a program moves into a
 //! copy of it and drops all privileges before it executes any program of the machine ([`enter`]).
 
+use crate::capabilities;
 use crate::failure::{Failure, Trying};
 use crate::machine::{make_folder, mount_at};
-use crate::rights;
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
@@ -161,9 +161,9 @@ fn become_ordinary(programs: &Programs) -> rustix::io::Result<()> {
     setrlimit(Resource::Nproc, limit)?;
     let (user, group) = (Uid::from_raw(programs.user), Gid::from_raw(programs.group));
     // Before the change of user, which drops the privilege to do this.
-    rights::bound(CapabilitySet::empty())?;
+    capabilities::bound(CapabilitySet::empty())?;
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;
     set_thread_res_uid(user, user, user)?;
-    rights::keep(CapabilitySet::empty())
+    capabilities::keep(CapabilitySet::empty())
 }

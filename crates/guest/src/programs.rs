@@ -1,11 +1,11 @@
 //! Programs of the machine as traffic: confined programs in the network of a host
-//! ([`crate::walls`]).
+//! ([`crate::program_sandbox`]).
 
 use crate::failure::{Failure, Trying, reason};
 use crate::flow::Flow;
 use crate::hosts::Host;
 use crate::machine::{make_folder, set};
-use crate::{channel, clock, job_file, walls};
+use crate::{channel, clock, job_file, program_sandbox};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fchown, fcntl_setfl};
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process_group};
@@ -113,7 +113,7 @@ pub(crate) fn prepare(programs: &Programs) -> Result<(), Failure> {
     make_folder(OUTPUT)?;
     let there = std::fs::read_to_string(THERE).trying(|| THERE.into())?;
     set(ALLOWED, there.trim_end())?;
-    walls::build(programs)
+    program_sandbox::build(programs)
 }
 
 /// Runs one side's program at its time and reports its exit.
@@ -167,7 +167,7 @@ fn pass_on(ready: &PipeReader, output: &Mutex<Output>) {
 
 /// Starts a process that becomes the program: once confined, there is no way back.
 fn start(flow: usize, side: Side, host: &Host, output: PipeWriter) -> Result<Child, Failure> {
-    let nothing = walls::nothing()?;
+    let nothing = program_sandbox::nothing()?;
     let error = output.try_clone().trying(|| "a pipe".into())?;
     Command::new("/proc/self/exe")
         .args([WORD, &flow.to_string(), side.name(), &host.name])
@@ -205,7 +205,7 @@ fn behind_walls(flow: &str, side: &str, host: &str) -> Result<String, Failure> {
     let line = if side == Side::Server.name() { server } else { client };
     // Programs have the usual timer slack.
     set_current_timer_slack(USUAL_TIMER_SLACK).trying(|| "PR_SET_TIMERSLACK".into())?;
-    walls::enter(host, job.programs.as_ref().ok_or_else(nowhere)?)?;
+    program_sandbox::enter(host, job.programs.as_ref().ok_or_else(nowhere)?)?;
     Ok(line.clone())
 }
 

@@ -1,10 +1,10 @@
 //! Starts a kernel on the machine itself: the only thing that this program does there.
 //!
 //! The kernel ends with the thread that started it, however that ends. The kernel is confined
-//! ([`crate::confine`]), and its address space layout is not randomized, because addresses
+//! ([`crate::kernel_sandbox`]), and its address space layout is not randomized, because addresses
 //! influence its random numbers.
 
-use crate::confine::{Needs, confine};
+use crate::kernel_sandbox::{Needs, confine};
 use nix::sys::personality::{self, Persona};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::error::Error;

@@ -3,8 +3,8 @@
 use crate::broken::{Broken, Law};
 use crate::capacity::Capacities;
 use crate::path::Names;
+use crate::rows::{Check, Rows};
 use crate::transfers::Sums;
-use crate::view::{Check, Rows};
 use crate::{Slack, datagrams, intervals, order, rtt, values};
 use std::collections::BTreeMap;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};

@@ -3,9 +3,9 @@
 use crate::broken::{Broken, Law};
 use crate::flows::is_rate;
 use crate::path::{Names, hint};
+use crate::rows::{Check, Known, Rows};
 use crate::rtt::{CLOCK_MS, least_ms};
 use crate::values;
-use crate::view::{Check, Known, Rows};
 use std::collections::BTreeMap;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 use tcplab_tables::{FlowRow, IntervalColumns, IntervalRow, Table};

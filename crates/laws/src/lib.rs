@@ -22,11 +22,11 @@ mod links;
 mod order;
 mod packets;
 mod path;
+mod rows;
 mod rtt;
 mod samples;
 mod transfers;
 mod values;
-mod view;
 
 pub use broken::{Broken, Law, Row};
 
@@ -34,11 +34,11 @@ use flows::Flows;
 use intervals::Intervals;
 use links::Links;
 use packets::{Drops, Packets};
+use rows::{BLOCK, Check, Rows, Walk};
 use samples::Samples;
 use tcplab_model::{Plan, TrafficPlan};
 use tcplab_tables::{RunRow, Tables};
 use transfers::Transfers;
-use view::{BLOCK, Check, Rows, Walk};
 
 /// The precision of a backend's clocks, if lower than that of the tables.
 #[derive(Clone, Copy, Debug)]

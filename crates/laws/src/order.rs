@@ -1,7 +1,7 @@
 //! Times are in order and within the run.
 
 use crate::broken::{Broken, Law};
-use crate::view::Rows;
+use crate::rows::Rows;
 use tcplab_model::Plan;
 use tcplab_tables::{FlowRow, Row};
 

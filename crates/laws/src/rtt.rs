@@ -2,7 +2,7 @@
 
 use crate::broken::{Broken, Law};
 use crate::path::{Names, least_rtt};
-use crate::view::Rows;
+use crate::rows::Rows;
 use tcplab_model::Plan;
 use tcplab_tables::FlowRow;
 

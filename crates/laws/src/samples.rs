@@ -4,9 +4,9 @@
 use crate::broken::{Broken, Law};
 use crate::order::out_of_order;
 use crate::path::{Names, hint};
+use crate::rows::{Check, Known, Rows};
 use crate::rtt::{CLOCK_MS, least_ms};
 use crate::values;
-use crate::view::{Check, Known, Rows};
 use tcplab_model::Plan;
 use tcplab_tables::SampleRow;
 

@@ -3,9 +3,9 @@
 use crate::broken::{Broken, Law};
 use crate::flows::Flows;
 use crate::path::{Names, hint};
+use crate::rows::{Check, Known, Rows};
 use crate::rtt::{CLOCK_MS, least_ms};
 use crate::values;
-use crate::view::{Check, Known, Rows};
 use tcplab_model::{MeasurePlan, Plan};
 use tcplab_tables::{FlowRow, Table, TransferColumns, TransferRow};
 

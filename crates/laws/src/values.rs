@@ -1,7 +1,7 @@
 //! Every column holds valid numbers.
 
 use crate::broken::{Broken, Law};
-use crate::view::Rows;
+use crate::rows::Rows;
 use tcplab_model::Plan;
 use tcplab_tables::{Row, Values};
 

@@ -2,7 +2,7 @@
 
 use crate::Produced;
 use crate::files;
-use crate::leavings::Leavings;
+use crate::outputs::Leavings;
 use crate::recorder::Recorder;
 use crate::records::{Content, Stream, Tick};
 use crate::scratch::Scratch;

@@ -8,32 +8,32 @@
 //! | `translate` | translates a plan into a job for the guest, or rejects it |
 //! | `boot` | runs the kernel as a process, watches it, ends it |
 //! | `records` | reads the kernel's records |
+//! | `headers` | reads packet headers |
 //! | `recorder` | writes the tables |
 //! | `scratch` | holds a guest's files during a run |
 //! | [`files`] | the names of the files that a run writes beside its tables |
-//! | `leavings` | reads the output of programs from the guest's files |
-//! | `walls` | decides what programs may read |
-//! | `headers` | reads packet headers |
+//! | `outputs` | reads the output of programs from the guest's files |
+//! | `sandbox` | decides what programs may read |
 
 mod boot;
-#[cfg(test)]
-mod confined;
 pub mod files;
 mod headers;
 pub mod kernel;
 mod kernels;
-mod leavings;
 #[cfg(test)]
 mod mutated;
+mod outputs;
 mod recorder;
 mod records;
+mod sandbox;
+#[cfg(test)]
+mod sandbox_tests;
 mod scratch;
 mod translate;
-mod walls;
 
 pub use boot::Error;
 pub use kernels::Kernels;
-pub use walls::{Access, missing as missing_walls};
+pub use sandbox::{Access, missing as missing_walls};
 
 use kernel::Kernel;
 use tcplab_model::memory::Held;

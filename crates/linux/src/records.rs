@@ -1,4 +1,5 @@
-//! Reads the stream of records described in `kernel/net/record.h`.
+//! Reads the stream of records described in `kernel/net/record.h`. `build.rs` generates the readers
+//! of its structs from that file.
 
 use std::net::Ipv4Addr;
 use tcplab_guest::Report;
@@ -189,7 +190,19 @@ impl Unreadable {
     }
 }
 
-const HEADER: usize = 16;
+/// The layout of records, which `build.rs` reads from `kernel/net/record.h`: a field that is
+/// renamed or removed there is a compile error here.
+#[expect(dead_code, reason = "not all fields are read, and not all lengths")]
+mod layout {
+    include!(concat!(env!("OUT_DIR"), "/records.rs"));
+
+    /// Some bytes of a record whose length was checked.
+    fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+        std::array::from_fn(|place| bytes[at + place])
+    }
+}
+
+const HEADER: usize = layout::Header::BYTES;
 
 /// Bytes received and not read yet.
 #[derive(Default)]
@@ -209,12 +222,10 @@ impl Stream {
     /// The next record, if it is complete.
     pub fn next(&mut self) -> Result<Option<Record>, Unreadable> {
         let rest = &self.bytes[self.read..];
-        if rest.len() < HEADER {
+        let Some(layout::Header { kind, length, id, time }) = layout::Header::read(rest) else {
             return Ok(None);
-        }
-        let mut header = Fields(&rest[..HEADER]);
-        let (kind, length) = (header.u16(), usize::from(header.u16()));
-        let (id, time) = (header.u32(), header.u64());
+        };
+        let length = usize::from(length);
         let Some(content) = rest.get(HEADER..HEADER + length) else { return Ok(None) };
         let content = content_of(kind, id, content)?;
         self.read += HEADER + length;
@@ -223,89 +234,78 @@ impl Stream {
 }
 
 fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
-    let mut fields = Fields(bytes);
-    // There is no kind 0.
-    let needed = [usize::MAX, 0, 0, 16, 80, 128, 136, 48, 8];
-    if needed.get(usize::from(kind)).is_none_or(|&needed| bytes.len() < needed) {
-        return Err(Unreadable(format!("a record of kind {kind} with {} bytes", bytes.len())));
-    }
-    Ok(match kind {
-        1 => {
+    let short = || Unreadable(format!("a record of kind {kind} with {} bytes", bytes.len()));
+    Ok(match u32::from(kind) {
+        layout::kind::TEXT => {
             let text = String::from_utf8_lossy(bytes);
             let report = serde_json::from_str(&text);
             Content::Report(report.map_err(|error| Unreadable(format!("{text}: {error}")))?)
         }
-        2 => Content::Tick([Tick::Passing, Tick::Begin, Tick::End, Tick::Mark][id.min(3) as usize]),
-        3 => Content::Socket(Socket {
-            address: fields.address(),
-            peer_address: fields.address(),
-            port: fields.u16(),
-            peer_port: fields.u16(),
-            is_client: fields.u32() != 0,
-        }),
-        4 => Content::Sample(sample(fields)),
-        5 => Content::Summary(Summary {
-            acked_bytes: fields.u64(),
-            received_bytes: fields.u64(),
-            written_bytes: fields.u64(),
-            sent_bytes: fields.u64(),
-            sent_segments: fields.u64(),
-            retransmitted_segments: fields.u64(),
-            timeouts: fields.u64(),
-            episodes: fields.u64(),
-            rtt_count: fields.u64(),
-            rtt_sum_us: fields.u64(),
-            rtt_min_us: fields.u64(),
-            rtt_max_us: fields.u64(),
-            last_arrival: fields.u64(),
-            algorithm: fields.text(16),
-            error: fields.u32(),
-            occasion: [Occasion::Ended, Occasion::Closed, Occasion::Marked]
-                [fields.u16().min(2) as usize],
-            is_open: fields.u16() != 0,
-        }),
-        6 => Content::Lane(LaneState {
-            queue_packets: fields.u64(),
-            queue_bytes: fields.u64(),
-            dropped_packets: fields.u64(),
-            lost_packets: fields.u64(),
-            marked_packets: fields.u64(),
-            sent_packets: fields.u64(),
-            sent_bytes: fields.u64(),
-            busy_ps: fields.u64(),
-            entered_packets: fields.u64(),
-            arrived_packets: fields.u64(),
-            transit_packets: fields.u64(),
-            queue_max_packets: fields.u64(),
-            queue_max_bytes: fields.u64(),
-            queue_packet_ps: fields.u128(),
-            queue_byte_ps: fields.u128(),
-        }),
-        7 => {
-            let (from, to) = (fields.address(), fields.address());
-            let (port, peer_port) = (fields.u16(), fields.u16());
-            let (bytes, reason) = (fields.u32(), fields.text(32));
-            Content::Drop(Drop { from: (from, port), to: (to, peer_port), bytes, reason })
+        layout::kind::TICK => {
+            Content::Tick([Tick::Passing, Tick::Begin, Tick::End, Tick::Mark][id.min(3) as usize])
         }
-        _ => {
-            let (length, point) = (fields.u32(), fields.u32());
-            let points = [Point::Leave, Point::Enter, Point::Arrive, Point::Drop];
-            let Some(&point) = points.get(point as usize) else {
-                return Err(Unreadable(format!("a packet at the point {point}")));
+        layout::kind::SOCKET => {
+            Content::Socket(layout::Socket::read(bytes).ok_or_else(short)?.into())
+        }
+        layout::kind::SAMPLE => {
+            Content::Sample(layout::Sample::read(bytes).ok_or_else(short)?.into())
+        }
+        layout::kind::SUMMARY => {
+            Content::Summary(layout::Summary::read(bytes).ok_or_else(short)?.into())
+        }
+        layout::kind::LANE => {
+            Content::Lane(layout::LaneState::read(bytes).ok_or_else(short)?.into())
+        }
+        layout::kind::DROP => Content::Drop(layout::Drop::read(bytes).ok_or_else(short)?.into()),
+        layout::kind::PACKET => {
+            let packet = layout::Packet::read(bytes).ok_or_else(short)?;
+            let point = match packet.point {
+                layout::point::LEAVES => Point::Leave,
+                layout::point::ENTERS => Point::Enter,
+                layout::point::ARRIVES => Point::Arrive,
+                layout::point::DROPPED => Point::Drop,
+                point => return Err(Unreadable(format!("a packet at the point {point}"))),
             };
-            Content::Packet(Packet { length, point, bytes: fields.0.to_vec() })
+            Content::Packet(Packet { length: packet.length, point, bytes: packet.bytes })
         }
+        _ => return Err(short()),
     })
 }
 
-fn sample(mut fields: Fields<'_>) -> Sample {
-    let (cwnd, ssthresh) = (fields.u32(), fields.u32());
-    let (srtt_us, rto_us) = (fields.u32(), fields.u32());
-    let (in_flight, last_rtt_us) = (fields.u32(), fields.u32());
-    let (acked_bytes, pacing, delivery_rate) = (fields.u64(), fields.u64(), fields.u64());
-    let (_state, attribute) = (fields.u32(), fields.u32());
+impl From<layout::Socket> for Socket {
+    fn from(read: layout::Socket) -> Self {
+        Self {
+            address: read.address.into(),
+            peer_address: read.peer_address.into(),
+            port: read.port,
+            peer_port: read.peer_port,
+            is_client: read.is_client != 0,
+        }
+    }
+}
+
+impl From<layout::Sample> for Sample {
+    fn from(read: layout::Sample) -> Self {
+        Self {
+            cwnd: read.cwnd,
+            ssthresh: read.ssthresh,
+            srtt_us: read.srtt_us,
+            rto_us: read.rto_us,
+            in_flight: read.in_flight,
+            rtt_us: read.rtt_us,
+            acked_bytes: read.acked_bytes,
+            pacing: read.pacing,
+            delivery_rate: read.delivery_rate,
+            internals: internals(read.attribute, Fields(&read.internals)),
+        }
+    }
+}
+
+/// What an algorithm tells of itself, by the attribute of `inet_diag` that it comes in: it has the
+/// layout of the kernel's own structs (`linux/inet_diag.h`).
+fn internals(attribute: u32, mut fields: Fields<'_>) -> Internals {
     // INET_DIAG_VEGASINFO, INET_DIAG_DCTCPINFO, INET_DIAG_BBRINFO.
-    let internals = match attribute {
+    match attribute {
         3 => {
             let (_enabled, _count) = (fields.u32(), fields.u32());
             Internals::Vegas { rtt_us: fields.u32(), min_rtt_us: fields.u32() }
@@ -320,19 +320,75 @@ fn sample(mut fields: Fields<'_>) -> Sample {
             Internals::Bbr { bandwidth, min_rtt_us, pacing_gain, cwnd_gain: fields.u32() }
         }
         _ => Internals::None,
-    };
-    Sample {
-        cwnd,
-        ssthresh,
-        srtt_us,
-        rto_us,
-        in_flight,
-        rtt_us: last_rtt_us,
-        acked_bytes,
-        pacing,
-        delivery_rate,
-        internals,
     }
+}
+
+impl From<layout::Summary> for Summary {
+    fn from(read: layout::Summary) -> Self {
+        Self {
+            acked_bytes: read.acked_bytes,
+            received_bytes: read.received_bytes,
+            written_bytes: read.written_bytes,
+            sent_bytes: read.sent_bytes,
+            sent_segments: read.sent_segments,
+            retransmitted_segments: read.retransmitted_segments,
+            timeouts: read.timeouts,
+            episodes: read.episodes,
+            rtt_count: read.rtt_count,
+            rtt_sum_us: read.rtt_sum_us,
+            rtt_min_us: read.rtt_min_us,
+            rtt_max_us: read.rtt_max_us,
+            last_arrival: read.last_arrival,
+            algorithm: text(&read.algorithm),
+            error: read.error,
+            occasion: match u32::from(read.occasion) {
+                layout::occasion::ENDED => Occasion::Ended,
+                layout::occasion::CLOSED => Occasion::Closed,
+                _ => Occasion::Marked,
+            },
+            is_open: read.is_open != 0,
+        }
+    }
+}
+
+impl From<layout::LaneState> for LaneState {
+    fn from(read: layout::LaneState) -> Self {
+        let whole = |[low, high]: [u64; 2]| u128::from(low) | u128::from(high) << 64;
+        Self {
+            queue_packets: read.queue_packets,
+            queue_bytes: read.queue_bytes,
+            dropped_packets: read.dropped_packets,
+            lost_packets: read.lost_packets,
+            marked_packets: read.marked_packets,
+            sent_packets: read.sent_packets,
+            sent_bytes: read.sent_bytes,
+            busy_ps: read.busy_ps,
+            entered_packets: read.entered_packets,
+            arrived_packets: read.arrived_packets,
+            transit_packets: read.transit_packets,
+            queue_max_packets: read.queue_max_packets,
+            queue_max_bytes: read.queue_max_bytes,
+            queue_packet_ps: whole(read.queue_packet_ps),
+            queue_byte_ps: whole(read.queue_byte_ps),
+        }
+    }
+}
+
+impl From<layout::Drop> for Drop {
+    fn from(read: layout::Drop) -> Self {
+        Self {
+            from: (read.address.into(), read.port),
+            to: (read.peer_address.into(), read.peer_port),
+            bytes: read.bytes,
+            reason: text(&read.reason),
+        }
+    }
+}
+
+/// Text up to the first zero.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into()
 }
 
 /// Consecutive numbers.
@@ -340,7 +396,7 @@ struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (first, rest) = self.0.split_first_chunk().expect("the length was checked");
+        let (first, rest) = self.0.split_first_chunk().expect("no algorithm tells more");
         self.0 = rest;
         *first
     }
@@ -355,22 +411,6 @@ impl Fields<'_> {
 
     fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.take())
-    }
-
-    fn u128(&mut self) -> u128 {
-        u128::from_le_bytes(self.take())
-    }
-
-    fn address(&mut self) -> Ipv4Addr {
-        Ipv4Addr::from(self.take::<4>())
-    }
-
-    /// Text up to the first zero.
-    fn text(&mut self, length: usize) -> String {
-        let (text, rest) = self.0.split_at(length);
-        self.0 = rest;
-        let end = text.iter().position(|&byte| byte == 0).unwrap_or(length);
-        String::from_utf8_lossy(&text[..end]).into()
     }
 }
 

@@ -4,7 +4,6 @@ use crate::backend::Backend;
 use crate::change::ChangePlan;
 use crate::files::{self, Parameters};
 use crate::id;
-use crate::lines::{self, Lines};
 use crate::mistake::{Mistake, Mistakes, Problem};
 use crate::origin;
 use crate::parameters::{self, Filled, VARIANT};
@@ -13,6 +12,7 @@ use crate::read::{Place, Read, wrong_type};
 use crate::resolve::{Resolved, resolve};
 use crate::schema::{Change, Experiment, Repeat};
 use crate::sweep::{self, CHANGE, Choice, MOST_RUNS};
+use crate::toml_tree::{self, Lines};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -42,7 +42,7 @@ pub struct Document {
 /// # Errors
 /// The text is not TOML.
 pub fn from_toml(text: &str) -> Result<Document, Mistakes> {
-    let (tree, lines) = lines::parse(text).map_err(|mistake| Mistakes(vec![*mistake]))?;
+    let (tree, lines) = toml_tree::parse(text).map_err(|mistake| Mistakes(vec![*mistake]))?;
     Ok(Document { tree, lines, folder: PathBuf::new(), given: Vec::new() })
 }
 
@@ -67,7 +67,7 @@ pub fn from_json(text: &str) -> Result<Document, Mistakes> {
 /// A value from a command line: TOML if it parses, like `3`, `true` or `["1 ms", "2 ms"]`, else
 /// text, like `cubic`, `10 Mbit/s` or `1bdp`.
 pub fn value(text: &str) -> Value {
-    let read = lines::parse(&format!("value = {text}")).ok();
+    let read = toml_tree::parse(&format!("value = {text}")).ok();
     let only = read.and_then(|(mut tree, _)| {
         let table = tree.as_object_mut()?;
         (table.len() == 1).then(|| table.shift_remove("value"))?

@@ -6,7 +6,7 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | text to a tree of values, with lines | [`document`](from_toml), `lines` |
+//! | text to a tree of values, with lines | [`document`](from_toml), `toml_tree` |
 //! | all variants, swept and named | `sweep` |
 //! | settings that change during a run | `change` |
 //! | values in the place of parameters | `parameters` |
@@ -18,6 +18,7 @@
 //! | a stored result, read back | `stored` |
 //! | features that not every backend runs | [`support`] |
 //! | mistakes and their places | [`Mistake`], `suggest`, `origin` |
+//!
 //! ```
 //! let document = tcplab_model::from_toml(r#"
 //!     duration = "60 s"
@@ -48,7 +49,6 @@ mod fat_tree;
 mod files;
 mod graph;
 mod id;
-mod lines;
 pub mod memory;
 mod mistake;
 mod origin;
@@ -66,6 +66,7 @@ mod stored;
 mod suggest;
 pub mod support;
 mod sweep;
+mod toml_tree;
 
 pub use backend::{Backend, Stopped, Watch};
 pub use change::{CcChange, ChangePlan, LaneChange};

@@ -14,8 +14,8 @@ pub(crate) fn trace(mistake: Mistake, tree: &Value) -> Mistake {
     }
 }
 
-/// Moves a mistake at `network.links[0].back.x` to `network.links[0].x`, unless `back` itself has this
-/// key.
+/// Moves a mistake at `network.links[0].back.x` to `network.links[0].x`, unless `back` itself has
+/// this key.
 pub(crate) fn of_link(mistake: Mistake, tree: &Value) -> Mistake {
     match link(&mistake.at, tree) {
         Some(at) => Mistake { at, ..mistake },

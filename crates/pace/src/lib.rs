@@ -150,7 +150,8 @@ mod tests {
         // mean.
         let mean = gaps.iter().sum::<f64>() / count;
         assert!((mean / 20e-6 - 1.0).abs() < 5.0 / count.sqrt(), "{mean}");
-        // The variance of the square of an exponential variate is 20 times the fourth power of the mean.
+        // The variance of the square of an exponential variate is 20 times the fourth power of the
+        // mean.
         let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / count;
         let deviation = (20.0 / count).sqrt();
         assert!((square / 400e-12 - 2.0).abs() < 5.0 * deviation, "{square}");

@@ -3,7 +3,7 @@
 use crate::batch::Watch;
 use crate::errors;
 use crate::frames::{Frame, frames};
-use crate::own;
+use crate::python_cc;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -124,7 +124,7 @@ fn interruptibly<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
-    if own::is_registered() {
+    if python_cc::is_registered() {
         // The thread may call Python classes, and must not be in one when the interpreter ends.
         return Ok(py.detach(work));
     }
@@ -371,13 +371,13 @@ pub(crate) fn run_and_check<'a>(
     let goes_on = beginning.is_some() && next.is_some_and(|next| next.beginning() == beginning);
     let begun = match (begun, beginning) {
         (None, Some(beginning)) if goes_on => {
-            let ran = own::within(watch, || backend.begin(plan, watch))?;
+            let ran = python_cc::within(watch, || backend.begin(plan, watch))?;
             let ran = ran.map_err(|error| errors::of_backend(&error))?;
             ran.map(|begun| (beginning, begun))
         }
         (begun, _) => begun,
     };
-    let ran = own::within(watch, || match begun {
+    let ran = python_cc::within(watch, || match begun {
         None => backend.run(plan, access, watch, &mut |tables: &Tables| laws.look(tables)),
         Some((_, begun)) if !goes_on => begun.finish(plan, watch),
         Some((beginning, begun)) => {

@@ -6,12 +6,12 @@
 
 mod batch;
 mod capture;
+mod catalogue;
 mod errors;
 mod experiment;
 mod frames;
 mod kernels;
-mod lists;
-mod own;
+mod python_cc;
 mod stored;
 mod sync;
 
@@ -24,6 +24,13 @@ mod _core {
     #[pymodule_export]
     use super::capture::{capture_columns, read_capture};
     #[pymodule_export]
+    use super::catalogue::printable;
+    #[pymodule_export]
+    use super::catalogue::{
+        Algorithm, algorithms, column_kinds, columns, profile, profiles, schema, schema_of_values,
+        support, tables,
+    };
+    #[pymodule_export]
     use super::errors::{
         ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,
     };
@@ -34,14 +41,7 @@ mod _core {
     #[pymodule_export]
     use super::kernels::{Kernel, build_kernel, cache, kernels, remove_kernel};
     #[pymodule_export]
-    use super::lists::printable;
-    #[pymodule_export]
-    use super::lists::{
-        Algorithm, algorithms, column_kinds, columns, profile, profiles, schema, schema_of_values,
-        support, tables,
-    };
-    #[pymodule_export]
-    use super::own::{Ack, Congestion, Control, FlowState, Init, register};
+    use super::python_cc::{Ack, Congestion, Control, FlowState, Init, register};
     #[pymodule_export]
     use super::stored::StoredTables;
     #[pymodule_export]

@@ -2,9 +2,9 @@
 //! closed connection is reused by the next one of the same flow.
 
 use crate::application::Program;
+use crate::observer::Network;
 use crate::routers::Routers;
 use crate::stack::{Stacks, marks, mss_limit};
-use crate::watcher::Network;
 use std::ops::Range;
 use std::sync::Arc;
 use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};
@@ -13,8 +13,8 @@ use tcplab_tables::{Label, RoundTrips};
 use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Segment, SenderCounters, TimeWait};
 use tcplab_units::{Duration, Time};
 
-/// Route endpoints from here on are routers, datagram flows, and remains of closed connections. Lower
-/// numbers are ends of connections.
+/// Route endpoints from here on are routers, datagram flows, and remains of closed connections.
+/// Lower numbers are ends of connections.
 pub(crate) const ROUTERS: u32 = 1 << 28;
 pub(crate) const DATAGRAMS: u32 = 2 << 28;
 pub(crate) const LEFT: u32 = 3 << 28;
@@ -300,8 +300,8 @@ impl Connections {
             }
             router if router < DATAGRAMS => {
                 let sender = self.whose(routers, EndpointId(routers.end_of(to) as u32));
-                // A data packet comes from the sender to the router; the router's message goes to the
-                // sender.
+                // A data packet comes from the sender to the router; the router's message goes to
+                // the sender.
                 let is_said = side == 1;
                 let side = if is_said { sender.side } else { 1 - sender.side };
                 return Whose { side, router: is_said.then(|| routers.lane_of(to)), ..sender };

@@ -6,8 +6,8 @@
 //! all the same.
 
 use crate::connections::left_end;
+use crate::observer::Network;
 use crate::packet::Packet;
-use crate::watcher::Network;
 use std::collections::VecDeque;
 use tcplab_engine::{Departure, EndpointId, Order, Packet as _, RouteId, TimerId};
 use tcplab_model::Plan;

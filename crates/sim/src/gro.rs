@@ -3,8 +3,8 @@
 //! flow are merged (`napi_gro_receive`, `napi_complete_done`).
 
 use crate::connections::left_end;
+use crate::observer::Network;
 use crate::packet::Packet;
-use crate::watcher::Network;
 use std::collections::{BTreeSet, VecDeque};
 use tcplab_engine::random::mix;
 use tcplab_engine::{EndpointId, Order, TimerId};

@@ -9,12 +9,16 @@
 //! | `flow` | connections of a flow, and their outcomes |
 //! | `application` | application programs |
 //! | `connections` | the slab of connections, their ends and routes |
+//! | `routers` | routers that drop packets that are too large |
 //! | `cpu` | processing time of hosts |
+//! | `gro` | receive offload of hosts |
+//! | `memory` | memory that the connections of a host share |
 //! | `udp` | datagrams and their fragments |
 //! | `packet` | packets on the network |
-//! | `shared` | runs that share their beginning |
+//! | `ack_filter` | ACKs that a queue may drop for newer ones |
+//! | `checkpoint` | runs that share their beginning |
 //! | `world` | hosts and network, and the event loop |
-//! | `watcher` | observes packets on the network |
+//! | `observer` | observes packets on the network |
 //! | `recorder` | writes the tables |
 //! | `capture` | writes packet captures |
 
@@ -22,23 +26,23 @@ mod ack_filter;
 mod adapt;
 mod application;
 mod capture;
+mod checkpoint;
 mod connections;
 mod cpu;
 mod flow;
 mod gro;
 mod memory;
+mod observer;
 mod packet;
 mod recorder;
 mod routers;
-mod shared;
 mod stack;
 mod udp;
 mod unsupported;
-mod watcher;
 mod world;
 
+pub use checkpoint::Beginning;
 pub use recorder::SHOWN;
-pub use shared::Beginning;
 pub use stack::{build_control, settings};
 
 use recorder::Show;

@@ -2,7 +2,7 @@
 
 use crate::capture::Capture;
 use crate::connections::Whose;
-use crate::watcher::{Dropped, LEAVE, Network, Seen};
+use crate::observer::{Dropped, LEAVE, Network, Seen};
 use tcplab_engine::{EndpointId, LaneId, LaneState, Packet as _};
 use tcplab_model::{CongestionControl, FlowPlan, OrOff, Plan, Samples, memory};
 use tcplab_tables::{

@@ -5,8 +5,8 @@
 //! all links before it. A route ends at the gate, and another one continues.
 
 use crate::connections::ROUTERS;
+use crate::observer::Network;
 use crate::packet::Packet;
-use crate::watcher::Network;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tcplab_engine::{EndpointId, LaneId, Packet as _, RouteId};
@@ -25,8 +25,8 @@ struct Router {
     end: usize,
 }
 
-/// All routers. As route endpoints, from `ROUTERS` on, they have an even number for packets that come
-/// to a router and an odd one for the router's messages.
+/// All routers. As route endpoints, from `ROUTERS` on, they have an even number for packets that
+/// come to a router and an odd one for the router's messages.
 #[derive(Clone, Default)]
 pub(crate) struct Routers {
     list: Vec<Router>,

@@ -8,13 +8,13 @@ mod datagrams;
 mod derived;
 mod digest;
 mod facts;
-mod gathered;
 mod measure;
 mod order;
 mod packet;
 mod part;
 mod quantiles;
 mod rows;
+mod run_group;
 mod spilled;
 mod stored;
 mod table;
@@ -23,7 +23,6 @@ mod transfers;
 
 pub use datagrams::{DatagramFacts, Datagrams, Delays, MeasuredDatagrams};
 pub use facts::{Counters, FlowFacts, FlowIdentity, Outcome, RoundTrips, TransferFacts, Transport};
-pub use gathered::Gathered;
 pub use measure::{Activity, Meters, Window, Work};
 pub use packet::{ecn, tcp_flags};
 pub use part::Part;
@@ -33,6 +32,7 @@ pub use rows::{
     SampleColumns, TransferColumns,
 };
 pub use rows::{DropRow, FlowRow, IntervalRow, LinkRow, PacketRow, RunRow, SampleRow, TransferRow};
+pub use run_group::Gathered;
 pub use spilled::PART;
 pub use stored::{Restored, StoredColumn};
 pub use table::{Cell, Column, Kind, Label, Row, Table, Values, integer, number};

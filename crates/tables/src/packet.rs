@@ -20,7 +20,8 @@ mod tests {
 
     #[test]
     fn flags_are_those_of_the_header() {
-        // RFC 9293 §3.1 and RFC 9768 §3.1: AE, CWR, ECE, URG, ACK, PSH, RST, SYN, FIN from the left.
+        // RFC 9293 §3.1 and RFC 9768 §3.1: AE, CWR, ECE, URG, ACK, PSH, RST, SYN, FIN from the
+        // left.
         assert_eq!(tcp_flags(0b0_0001_0010), "SYN ACK");
         assert_eq!(tcp_flags(0b1_1100_0010), "SYN ECE CWR AE");
         assert_eq!(tcp_flags(0b0_0001_1001), "FIN PSH ACK");

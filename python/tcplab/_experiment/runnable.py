@@ -1,4 +1,4 @@
-"""What every experiment can do, however it was made: work out its runs, take other values."""
+"""The methods that every experiment has: work out its runs, change its values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Source:
     changes: tuple[tuple[str, str], ...] = ()
     """Values set after reading, as JSON, each with the path of its key."""
     parsed: _core.Document | None = field(default=None, compare=False, repr=False)
-    """The file as `document` returned it when the experiment was read: no file is parsed twice."""
+    """The document made when the experiment was read, so that no file is parsed twice."""
 
     def document(self) -> _core.Document:
         """The file as a Rust document, which knows the line of every value."""
@@ -39,7 +39,7 @@ class Source:
         return document
 
     def __getstate__(self) -> dict[str, Any]:
-        # A pickled document would need a form of its own; the text is enough to parse it again.
+        # A document cannot be pickled; it is parsed again from the text.
         return {**self.__dict__, "parsed": None}
 
 

@@ -5,9 +5,9 @@
 
 mod pcap;
 mod pcapng;
-mod written;
+mod writer;
 
-pub use written::{FILE, SNAP, Writer};
+pub use writer::{FILE, SNAP, Writer};
 
 use crate::error::{Error, Problem};
 use crate::input::{self, Source, Window};

@@ -1,8 +1,8 @@
 //! A connection: its two sides, how it was opened and how it was closed.
 
-use super::half::{Half, Kind, Other};
+use super::direction::{Half, Kind, Other};
 use super::rtt::LONGEST;
-use super::spent::Wait;
+use super::sender_limits::Wait;
 use super::turns::Turn;
 use crate::decode::{Address, Flags, Ip, Tcp};
 

@@ -4,7 +4,7 @@ use super::away::{Away, Known};
 use super::flight::{Flight, Ranges, Sent};
 use super::repair::{Cause, Repair, Repeat, Seen, State};
 use super::rtt::{Estimate, RoundTrips};
-use super::spent::{Spent, Wait};
+use super::sender_limits::{Spent, Wait};
 use crate::decode::{Flags, Tcp};
 use std::collections::VecDeque;
 

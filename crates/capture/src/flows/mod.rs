@@ -3,13 +3,13 @@
 //! | file | job |
 //! |---|---|
 //! | `connection` | two sides, the handshake and the close |
-//! | `half` | the data of one side, and its fate |
+//! | `direction` | the data of one side, and its fate |
 //! | `away` | a sender away from the capture point |
 //! | `flight` | data in flight |
 //! | `repair` | why a sender retransmits |
 //! | `rtt` | round trips |
-//! | `spent` | what a sender's time was spent on |
-//! | `twice` | duplicate packets |
+//! | `sender_limits` | what a sender's time was spent on |
+//! | `duplicates` | duplicate packets |
 //! | `row` | the table of connections |
 //! | `packets` | packets of chosen connections, one by one |
 //! | `turns` | requests and responses |
@@ -19,15 +19,15 @@
 
 mod away;
 mod connection;
+mod direction;
+mod duplicates;
 mod flight;
-mod half;
 mod packets;
 mod repair;
 mod row;
 mod rtt;
-mod spent;
+mod sender_limits;
 mod turns;
-mod twice;
 
 pub use packets::{CapturePacketColumns, CapturePacketRow};
 pub use row::{CaptureFlowColumns, CaptureFlowRow};
@@ -35,10 +35,10 @@ pub use turns::{CaptureTurnColumns, CaptureTurnRow};
 
 use crate::decode::{Address, Flags, Ip, Tcp};
 use connection::{Connection, Side};
-use half::Kind;
+use direction::Kind;
+use duplicates::Twice;
 use std::collections::BTreeSet;
 use tcplab_tables::Table;
-use twice::Twice;
 
 /// How long a closed connection waits for late packets, in nanoseconds.
 const LINGER: i64 = 60_000_000_000;

@@ -1,7 +1,7 @@
 //! The table of packets of chosen connections.
 
 use super::connection::{Connection, Side};
-use super::half::Kind;
+use super::direction::Kind;
 use super::repair::Cause;
 use crate::decode::{Flags, Ip, Tcp};
 use tcplab_tables::{Label, Table, ecn, rows, tcp_flags};

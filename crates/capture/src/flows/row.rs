@@ -1,9 +1,9 @@
 //! The table of connections.
 
 use super::connection::{Connection, Side};
-use super::half::Half;
+use super::direction::Half;
 use super::repair::Cause;
-use super::spent::Wait;
+use super::sender_limits::Wait;
 use tcplab_tables::{Label, Table, rows};
 
 rows! {
@@ -14,8 +14,8 @@ rows! {
     "capture_flows" CaptureFlowRow CaptureFlowColumns {
         /// The number of the connection, in the order of first packets, from 0.
         connection: u64,
-        /// The address of the side that opened the connection. Without the handshake, the side with the
-        /// larger port.
+        /// The address of the side that opened the connection. Without the handshake, the side with
+        /// the larger port.
         client: Label,
         /// The port of the client.
         client_port: u64,

@@ -1,6 +1,6 @@
 //! The source of a capture's bytes: a file or standard input, plain or packed.
 
-mod unpacked;
+mod decompress;
 mod window;
 
 pub(crate) use window::Window;
@@ -32,8 +32,8 @@ pub(crate) fn unpack(mut source: Source, name: &str) -> Result<Window, Error> {
     source.by_ref().take(4).read_to_end(&mut first).map_err(|error| Problem::Io(error).of(name))?;
     let rest = Cursor::new(first.clone()).chain(source);
     let unpacked: Source = match first[..] {
-        [0x1f, 0x8b, ..] => Box::new(unpacked::gzip(rest)),
-        [0x28, 0xb5, 0x2f, 0xfd] => Box::new(unpacked::Zstd::new(rest)),
+        [0x1f, 0x8b, ..] => Box::new(decompress::gzip(rest)),
+        [0x28, 0xb5, 0x2f, 0xfd] => Box::new(decompress::Zstd::new(rest)),
         _ => Box::new(rest),
     };
     Ok(Window::new(unpacked))

@@ -86,7 +86,8 @@ fn fast_convergence_makes_room() {
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.congestion(Cause::Loss);
         assert_eq!(path.probe("w_max") as u64, 1200);
-        // 1200 * 819 / 1024 = 959; up to 999, which is below 1200: 999 * (1024 + 819) / 2048 = 899.01.
+        // 1200 * 819 / 1024 = 959; up to 999, which is below 1200: 999 * (1024 + 819) / 2048 =
+        // 899.01.
         cc.window.set(999);
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.congestion(Cause::Loss);

@@ -107,7 +107,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Delays after samples of an RTT at a time, both in milliseconds, with a smoothed RTT of 100 ms.
+    /// Delays after samples of an RTT at a time, both in milliseconds, with a smoothed RTT of 100
+    /// ms.
     fn delays(samples: &[(u64, u64)]) -> (Delays, FlowState) {
         let mut delays = Delays::default();
         let mut flow = FlowState { srtt: MS * 100, ..FLOW };

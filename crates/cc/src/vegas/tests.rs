@@ -26,8 +26,8 @@ fn after(cc: &mut Vegas, rtts_ms: &[u64]) -> Vec<u64> {
 
 #[test]
 fn slow_start_ends_at_the_rate_measured_and_then_the_window_shrinks_by_one() {
-    // With 80 segments and 10 ms of queue on 100 ms, diff = 80 * 10 / 100 = 8 > gamma: the window is
-    // 80 * 100 / 110 + 1 = 73. Then diff = 73 * 10 / 100 = 7 > beta, and so on.
+    // With 80 segments and 10 ms of queue on 100 ms, diff = 80 * 10 / 100 = 8 > gamma: the window
+    // is 80 * 100 / 110 + 1 = 73. Then diff = 73 * 10 / 100 = 7 > beta, and so on.
     let seen = after(&mut vegas(""), &[100, 100, 110, 110, 110, 110]);
     assert_eq!(seen, [20, 40, 80, 73, 72, 71]);
 }
@@ -87,8 +87,8 @@ fn by_the_paper_one_to_three_segments_may_wait() {
     // the round trip before includes one ACK with 115 ms.
     let delays = [100, 100, 100, 100, 110, 110, 110, 110, 115, 115, 115];
     assert_eq!(after(&mut vegas("1994"), &delays)[6..], [40, 40, 39, 38, 37]);
-    // 34 - 35 * 100 / 110 = 2.2 holds, 34 - 35 * 100 / 115 = 3.6 is above, 33 - 34 * 100 / 115 = 3.4
-    // holds.
+    // 34 - 35 * 100 / 110 = 2.2 holds, 34 - 35 * 100 / 115 = 3.6 is above, 33 - 34 * 100 / 115 =
+    // 3.4 holds.
     assert_eq!(after(&mut vegas("ns2"), &delays)[6..], [35, 35, 35, 34, 34]);
 }
 

@@ -15,7 +15,7 @@ use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::occupancy::Occupancy;
 use crate::packet::{Departure, Packet};
-use crate::queue::own::Own;
+use crate::queue::host::Own;
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};

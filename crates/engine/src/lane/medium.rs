@@ -2,6 +2,6 @@
 
 use tcplab_units::Time;
 
-/// Until when the medium is busy, once it has been used.
+/// The time until which the medium is busy, once it has been used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Medium(pub(super) Option<Time>);

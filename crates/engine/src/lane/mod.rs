@@ -10,9 +10,9 @@
 //! kernel's clock has no finer resolution and both backends use the same times. A transmitter that
 //! stays busy therefore loses nothing to rounding, and an idle one begins at a whole nanosecond.
 //!
-//! `managed`, `station` and `change` import `Lane` from here and are imported here: they are parts of
-//! one `impl Lane`, one file for each kind of lane. No other files of this crate import in a circle,
-//! except `queue`, whose list of disciplines stands beside the trait that they implement.
+//! `managed`, `station` and `change` import `Lane` from here and are imported here: they are parts
+//! of one `impl Lane`, one file for each kind of lane. No other files of this crate import in a
+//! circle, except `queue`, whose list of disciplines stands beside the trait that they implement.
 
 pub(crate) mod change;
 pub(crate) mod managed;
@@ -24,7 +24,7 @@ pub(crate) mod wire;
 use crate::observer::Reason;
 use crate::occupancy::Occupancy;
 use crate::packet::Packet;
-use crate::queue::own::Own;
+use crate::queue::host::Own;
 use crate::queue::{Discipline, QueueLimit};
 use crate::random::Random;
 use crate::route::LaneId;

@@ -1,11 +1,11 @@
-//! Who hears of packets on a lane, and what a lane shares with others.
+//! The observer of a lane, and the state that lanes share.
 
 use super::medium::Medium;
 use crate::observer::{Observer, Point, Reason};
 use crate::route::Routes;
 use tcplab_units::Time;
 
-/// To whom a lane tells what becomes of packets, and what it shares with others.
+/// The observer of a lane, and the state that the lane shares with others.
 pub(crate) struct Teller<'a, O> {
     pub observer: &'a mut O,
     pub routes: &'a Routes,

@@ -14,7 +14,7 @@ mod flows;
 pub(crate) mod fq;
 pub(crate) mod fq_codel;
 pub(crate) mod fq_pie;
-pub(crate) mod own;
+pub(crate) mod host;
 pub(crate) mod pie;
 pub(crate) mod policer;
 pub(crate) mod red;

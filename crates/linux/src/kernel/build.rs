@@ -12,7 +12,7 @@ use super::recipe::{self, KCONFIG, read};
 use super::request::{Control, Request, check_name};
 use super::source::Source;
 use super::tools::Tools;
-use super::{Progress, congestion, hash, log, options, walls};
+use super::{Progress, congestion, hash, log, options, permissions};
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::Read;
@@ -52,8 +52,8 @@ impl Cache {
         }
         let controls = request.controls()?;
         let kernels = self.kernels();
-        walls::check(&kernels)?;
-        walls::make(&kernels)?;
+        permissions::check(&kernels)?;
+        permissions::make(&kernels)?;
         let _lock = lock(&kernels.join(".lock"), watch)?;
         let scratch = Scratch::new(kernels.join(".building"), watch)?;
         let source =

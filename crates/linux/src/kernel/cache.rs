@@ -2,9 +2,9 @@
 
 use super::error::{At, Error};
 use super::hash;
+use super::permissions;
 use super::recipe;
 use super::request::check_name;
-use super::walls;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ impl Kernel {
     /// If others can write to it, or its content differs from what was built.
     pub fn binary(&self) -> Result<PathBuf, Error> {
         let binary = self.folder.join(BINARY);
-        walls::check(&binary)?;
-        walls::check(&self.folder.join(DESCRIPTION))?;
+        permissions::check(&binary)?;
+        permissions::check(&self.folder.join(DESCRIPTION))?;
         if hash::of_unchanged(&binary)? == self.sha256 {
             return Ok(binary);
         }
@@ -131,7 +131,7 @@ impl Cache {
     /// If the folder exists and cannot be read, or others can write to it.
     pub fn list(&self) -> Result<Vec<Kernel>, Error> {
         let folder = self.kernels();
-        walls::check(&folder)?;
+        permissions::check(&folder)?;
         let entries = match fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.at(&folder)?,
@@ -151,7 +151,7 @@ impl Cache {
     /// If there is none, or the name is invalid.
     pub fn find(&self, name: &str) -> Result<Kernel, Error> {
         check_name(name)?;
-        walls::check(&self.kernels())?;
+        permissions::check(&self.kernels())?;
         if let Some(kernel) = read(&self.kernels().join(name)) {
             return Ok(kernel);
         }

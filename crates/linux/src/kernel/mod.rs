@@ -11,11 +11,12 @@
 //! | `congestion` | the names of congestion controls in C sources |
 //! | `tools` | the programs that a build needs |
 //! | `apt` | Debian packages, with and without root |
-//! | `inside` | checks that links in a folder stay in it |
-//! | `walls` | checks who can write to the kernels' folders |
+//! | `symlinks` | checks that links in a folder stay in it |
+//! | `permissions` | checks who can write to the kernels' folders |
 //! | `hash` | the SHA-256 of files |
 //! | `process` | runs programs that end with tcplab |
 //! | `log` | reads the output of `make` |
+//! | `error` | errors of a build |
 
 mod apt;
 mod build;
@@ -23,17 +24,17 @@ mod cache;
 mod congestion;
 mod error;
 mod hash;
-mod inside;
 mod log;
 mod options;
+mod permissions;
 mod process;
 mod recipe;
 mod request;
 mod source;
 #[cfg(test)]
 mod source_mutated;
+mod symlinks;
 mod tools;
-mod walls;
 
 pub use cache::{Cache, Kernel};
 pub use error::Error;

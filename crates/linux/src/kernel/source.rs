@@ -8,7 +8,7 @@ use super::process::{self, Watch};
 use super::recipe::{KCONFIG, digits, read};
 use super::request;
 use super::tools::{self, Tools};
-use super::{hash, inside, walls};
+use super::{hash, permissions, symlinks};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -104,7 +104,7 @@ impl Source {
                         format!("cannot be unpacked: {}", said.trim().replace('\n', "; "));
                     return Err(Error::refused(path.display().to_string(), problem));
                 }
-                inside::check(into, path)?;
+                symlinks::check(into, path)?;
                 let tree = top(into)?;
                 check(&tree, path)?;
                 Ok(tree)
@@ -145,12 +145,12 @@ fn debian(
     let file = format!("{package}.tar.xz");
     let [installed, downloaded] = [Path::new(DEBIAN), folder].map(|place| place.join(&file));
     if installed.is_file() {
-        walls::check(&installed)?;
+        permissions::check(&installed)?;
         proceed(watch(Progress::stage(format!("checking {package}"))))?;
         apt::check_installed(&package, &installed)?;
         return Ok((installed, None));
     }
-    walls::check(folder)?;
+    permissions::check(folder)?;
     let record = folder.join(format!("{file}.sha256"));
     // A download without a record is downloaded again.
     if downloaded.is_file()
@@ -183,7 +183,7 @@ fn debian(
         return Err(Error::refused(package, problem));
     }
     let signed = hash::of(&fetched)?;
-    walls::make(folder)?;
+    permissions::make(folder)?;
     fs::rename(&fetched, &downloaded).at(&fetched)?;
     fs::write(&record, format!("{signed}\n")).at(&record)?;
     let _ = fs::remove_dir_all(unpacked);
@@ -274,7 +274,7 @@ fn entry(folder: &Path, file: &Path) -> Result<Option<Entry>, Error> {
         let top = folder.canonicalize().at(folder)?;
         let Ok(meant) = path.canonicalize() else {
             // A build could write to the target.
-            let stays = inside::leads_inside(folder, file, &target);
+            let stays = symlinks::leads_inside(folder, file, &target);
             return Ok(stays.then_some(Entry::Link(target)));
         };
         if target.is_relative() && meant.starts_with(top) {

@@ -2,8 +2,8 @@
 
 use super::apt;
 use super::error::Error;
+use super::permissions;
 use super::process::{Watch, clean};
-use super::walls;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(super) struct Tools {
 impl Tools {
     /// Finds all programs, and downloads those that need no installation.
     pub(super) fn get(folder: &Path, scratch: &Path, watch: &mut Watch<'_>) -> Result<Self, Error> {
-        walls::check(folder)?;
+        permissions::check(folder)?;
         let mut tools = Self::with(folder);
         let movable = tools.missing(&MOVABLE);
         let mut fixed = tools.missing(&COMPILER);

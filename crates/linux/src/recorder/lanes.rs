@@ -13,7 +13,8 @@ pub(super) struct Lane {
     busy_ps: u64,
     queue_packet_ps: u128,
     queue_byte_ps: u128,
-    /// Packets that were dropped or lost after the end of the experiment, before the kernel stopped.
+    /// Packets that were dropped or lost after the end of the experiment, before the kernel
+    /// stopped.
     pub late_dropped: u64,
     pub late_lost: u64,
 }

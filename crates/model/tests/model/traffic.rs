@@ -140,8 +140,8 @@ fn the_means_of_sizes_are_those_of_theory() {
         (r#""7 kB""#, 7000.0),
         // 1, 2 and 3 kB with weights 1, 1/2 and 1/3.
         (r#"{ kind = "zipf", exponent = 1, max = "3 kB" }"#, 3000.0 / (11.0 / 6.0)),
-        // The sums of 1/n and 1/n^2 up to a million: 14.392726722865 and 1.644933066849 (OEIS A001008,
-        // and pi^2/6 - 1e-6 + 5e-13).
+        // The sums of 1/n and 1/n^2 up to a million: 14.392726722865 and 1.644933066849 (OEIS
+        // A001008, and pi^2/6 - 1e-6 + 5e-13).
         (
             r#"{ kind = "zipf", exponent = 2, max = "1 GB" }"#,
             1000.0 * 14.392_726_722_865 / 1.644_933_066_848_7,

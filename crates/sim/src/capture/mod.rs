@@ -12,8 +12,8 @@ mod numbers;
 mod wire;
 
 use crate::connections::Whose;
+use crate::observer::Seen;
 use crate::packet::Packet;
-use crate::watcher::Seen;
 use numbers::{Numbers, content, number};
 use std::collections::BTreeMap;
 use tcplab_capture::{SNAP, Writer};

@@ -237,7 +237,8 @@ impl World<'_> {
         if !is_over(near.state()) {
             return;
         }
-        // The far end listens on if no SYN reached it, or never learns of the close and goes on alone.
+        // The far end listens on if no SYN reached it, or never learns of the close and goes on
+        // alone.
         let is_broken = near.ended().is_some_and(|ended| ended != Ended::Normally);
         if is_broken {
             self.on_broken(end);

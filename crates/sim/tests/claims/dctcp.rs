@@ -1,4 +1,5 @@
-//! DCTCP keeps a queue that marks at a threshold around that threshold (Alizadeh et al. 2010, §3.3).
+//! DCTCP keeps a queue that marks at a threshold around that threshold (Alizadeh et al. 2010,
+//! §3.3).
 
 use crate::{flows, jain, mean, run, utilisation};
 use tcplab_tables::Tables;

@@ -1,0 +1,137 @@
+"""The maps of the project are true: its folders, the graph of its crates, files, modules."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def tracked(*patterns: str) -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return listed.stdout.splitlines()
+
+
+def test_folders_of_the_map_are_there() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \|", CONTRIBUTING, re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(named) > 30
+    for name in named:
+        places = [ROOT / name, ROOT / "python" / "tcplab" / name]
+        assert any(place.exists() for place in places), name
+    crates = {path.parent.name for path in ROOT.glob("crates/*/Cargo.toml")}
+    assert crates == {name.removeprefix("crates/") for name in named if name.startswith("crates/")}
+
+
+def dependencies() -> dict[str, set[str]]:
+    """What each crate depends on, without its tests."""
+    found = {}
+    for path in ROOT.glob("crates/*/Cargo.toml"):
+        table = tomllib.loads(path.read_text())["dependencies"]
+        own = (name.removeprefix("tcplab-") for name in table if name.startswith("tcplab-"))
+        found[path.parent.name] = set(own)
+    return found
+
+
+def test_the_graph_of_crates_is_that_of_their_manifests() -> None:
+    (sentence,) = re.findall(r"^Dependencies point one way: .*?\. ", CONTRIBUTING, re.M | re.S)
+    stated: dict[str, set[str]] = defaultdict(set)
+    for part in re.findall(r"`([^`]+)`", sentence):
+        sides = [re.split(r",\s*", side.strip()) for side in part.split("<-")]
+        for below, above in pairwise(sides):
+            for crate in above:
+                stated[crate].update(below)
+    real = dependencies()
+
+    def reached(crate: str) -> set[str]:
+        return stated[crate].union(*(reached(below) for below in stated[crate]))
+
+    for crate, below in real.items():
+        assert stated[crate] <= below, crate
+        assert below <= reached(crate), crate
+
+
+def test_files_that_pages_and_comments_name_are_there() -> None:
+    files = set(tracked())
+    pattern = re.compile(r"\b(?:crates|python|scripts|tests|benches)/[\w./-]+\.(?:rs|py|c|h|sh)\b")
+    # The recipes of this page add these.
+    added = set(re.findall(r'title="([^"]+)"', CONTRIBUTING))
+    for page in tracked("*.md", "*.rs", "python/*.py", "scripts/*.py"):
+        for name in pattern.findall((ROOT / page).read_text()):
+            if "NAME" not in name and name not in added:
+                assert any(file.endswith(name) for file in files), f"{page}: {name}"
+
+
+def test_maps_of_rust_modules_name_modules() -> None:
+    maps = 0
+    for page in tracked("crates/**/lib.rs", "crates/**/mod.rs"):
+        text = (ROOT / page).read_text()
+        modules = set(re.findall(r"^(?:pub(?:\(\w+\))? )?mod (\w+);", text, re.MULTILINE))
+        head = re.search(
+            r"^//! \| (?:file|module|folder)s? \| job \|\n//! \|---\|---\|\n", text, re.M
+        )
+        if head is None:
+            continue
+        maps += 1
+        rows = re.match(r"(?://! \|.*\n)+", text[head.end() :])
+        assert rows is not None
+        cells = re.findall(r"^//! \|([^|]*)\|", rows[0], re.MULTILINE)
+        named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+        assert set(named) <= modules, page
+        tests = {name for name in modules if name.endswith(("tests", "mutated"))}
+        # The list of algorithms names these.
+        algorithms = set(re.findall(r"^    (\w+)::ALGORITHM,", text, re.MULTILINE))
+        assert modules - set(named) <= tests | algorithms, page
+    assert maps >= 4
+
+
+LATE = {
+    ("tcplab._advice.advice", "tcplab._advice.words"),
+    ("tcplab._capture.characteristics", "tcplab._capture.modelled"),
+    ("tcplab._results.compare", "tcplab._results.notebook"),
+    ("tcplab._results.results", "tcplab._results.notebook"),
+    ("tcplab.capture", "tcplab._report._capture"),
+}
+"""Methods that show or convert an object: they import what does it when they are called."""
+
+
+def imported(path: Path, modules: set[str]) -> set[str]:
+    """What a file imports of the package, wherever in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names & modules or {node.module}
+    return found & modules
+
+
+def test_no_python_files_import_in_a_circle() -> None:
+    root = ROOT / "python"
+    files = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in root.glob("tcplab/**/*.py")
+    }
+    # What the package offers is imported from everywhere, and loads when it is used.
+    graph = {
+        name: imported(path, set(files)) - {name, "tcplab"}
+        for name, path in files.items()
+        if name != "tcplab"
+    }
+    for name, other in LATE:
+        assert other in graph[name]
+        graph[name].remove(other)
+    while leaves := [name for name, others in graph.items() if not others & graph.keys()]:
+        for name in leaves:
+            del graph[name]
+    assert not graph, sorted(graph)
