@@ -14,12 +14,15 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab._advice import terrain, words
+from tcplab._advice import limits, terrain, words
 from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
+from tcplab._advice.distributions import Distribution
 from tcplab._advice.evidence import found, simplest
 from tcplab._advice.goals import GOALS
+from tcplab._advice.keeping import BROKEN, KEPT, UNTOLD, kept
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import question
+from tcplab._advice.race import _half, _tuned
 from tcplab._advice.ranges import points
 from tcplab._advice.stages import Laboratory
 from tcplab._experiment.reading import loaded
@@ -40,12 +43,14 @@ def asked(plain: Plain, out: Path, **more: Any) -> lab.Advice:
     return lab.advise(plain, out=out, backend="sim", budget_s=600, progress=False, **more)
 
 
+CHANGE = {"cc": ["cubic", "bbr", "newreno"], "initial_window": [10, 20]}
+
+
 @pytest.fixture(scope="module")
 def advised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lab.Advice]:
     """Advice on the lossy transfer, over few values."""
     out = tmp_path_factory.mktemp("advice")
-    change = {"cc": ["cubic", "bbr", "newreno"], "initial_window": [10, 20]}
-    return out, asked(lossy(), out, change=change)
+    return out, asked(lossy(), out, change=CHANGE)
 
 
 def test_a_planted_optimum_is_found(advised: tuple[Path, lab.Advice]) -> None:
@@ -118,7 +123,6 @@ def test_what_makes_no_difference_is_not_recommended(tmp_path: Path) -> None:
 def test_it_goes_on_where_it_was_stopped(
     advised: tuple[Path, lab.Advice], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = {"cc": ["cubic", "bbr", "newreno"], "initial_window": [10, 20]}
     run = Laboratory.run
 
     def stopped(self: Laboratory, stage: str, *rest: Any, **more: Any) -> Any:
@@ -128,12 +132,12 @@ def test_it_goes_on_where_it_was_stopped(
 
     monkeypatch.setattr(Laboratory, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
-        asked(lossy(), tmp_path, change=change)
+        asked(lossy(), tmp_path, change=CHANGE)
     kept = json.loads((tmp_path / "advice.json").read_text())
     assert kept["verdict"] == UNFINISHED
     assert "nothing to vouch for" in kept["says"][0]
     monkeypatch.setattr(Laboratory, "run", run)
-    assert asked(lossy(), tmp_path, change=change).plain() == advised[1].plain()
+    assert asked(lossy(), tmp_path, change=CHANGE).plain() == advised[1].plain()
 
 
 def test_over_a_range_it_names_the_worst_path(tmp_path: Path) -> None:
@@ -171,6 +175,10 @@ REFUSED = [
     (["--rtt", "100ms..10ms"], "over: rtt: 100ms is not less than 10ms"),
     (["--over", "rtt=1ms..1%"], "are not two quantities of one kind"),
     (["--over", "network.dumbbell.rate=10M..20M", "--over", "flows.flow.colour=1..2"], "colour"),
+    (["--limit", "latency"], "'latency' is not a goal, <= or >=, and a value"),
+    (["--limit", "speed >= 3 Mbit/s"], "limits: there is no 'speed'; there are goodput"),
+    (["--limit", "page-time <= 3 s"], "limits: page-time: needs flows of the kind web"),
+    (["--limit", "latency <= 3 %"], "the value of latency is one like '3 ms'"),
 ]
 
 
@@ -219,6 +227,14 @@ def test_points_of_a_range_are_those_of_halton() -> None:
     assert points({"a": [1, 2], "b": [3, 4]}) == [
         {"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4},
     ]  # fmt: skip
+
+
+def test_half_of_the_paths_are_as_even_as_the_whole() -> None:
+    over: Plain = {"rtt": {"from": "20 ms", "to": "60 ms"}}
+    half = _half(_half(points(over), over), over)
+    assert [one["rtt"] for one in half] == ["40 ms", "30 ms", "50 ms", "25 ms"]
+    over = {"a": [1, 2, 3, 4], "b": [5, 6]}
+    assert _half(points(over), over) == [{"a": a, "b": 5} for a in over["a"]]
 
 
 def rows(today: list[float], other: list[float], goal: str, path: str = "") -> pl.DataFrame:
@@ -287,6 +303,10 @@ def test_a_smaller_buffer_than_the_path_holds_is_found(tmp_path: Path) -> None:
     (setting,) = advice.candidate.settings
     assert setting.key == "wmem"
     assert setting.value in ("1 MB", "4 MB")
+    # Nothing is random there: two seeds that are equal say as much as twelve.
+    gain = advice.gain()
+    assert gain is not None
+    assert (gain.n, gain.low, gain.high) == (2, gain.gain, gain.gain)
 
 
 def test_stages_that_were_not_run_say_nothing(tmp_path: Path) -> None:
@@ -403,3 +423,164 @@ def test_scripts_of_an_earlier_answer_go_and_other_files_stay(
     (other / "apply" / "undo.sh").write_text("of another program")
     asked(lossy(), other, change={"initial_window": [9, 11]})
     assert (other / "apply" / "undo.sh").read_text() == "of another program"
+
+
+@pytest.mark.parametrize(
+    ("given", "share", "value"),
+    [
+        # The quantile functions, by hand. A standard deviation above the mean is at 84.1345 %.
+        ({"kind": "uniform", "least": "10 ms", "most": "30 ms"}, 0.25, "15 ms"),
+        ({"kind": "normal", "mean": "40 ms", "deviation": "10 ms"}, 0.8413447, "50 ms"),
+        ({"kind": "lognormal", "median": "40 ms", "sigma": 0.5}, 0.5, "40 ms"),
+        ({"kind": "lognormal", "median": "40 ms", "sigma": 0.5}, 0.8413447, "65.95 ms"),
+        ({"kind": "pareto", "shape": 2, "least": "10 ms"}, 0.75, "20 ms"),
+        ({"kind": "exponential", "mean": "20 ms"}, 1 - 1 / math.e, "20 ms"),
+        # Half of it is above 20 ms and cut off: half of the rest is below 10 / (1 - 1/4).
+        ({"kind": "pareto", "shape": 1, "least": "10 ms", "most": "20 ms"}, 0.5, "13.33 ms"),
+        # Nothing is below zero: half of the half that is left lies below 0.6745 deviations.
+        ({"kind": "normal", "mean": "1e-9 ms", "deviation": "10 ms"}, 0.5, "6.745 ms"),
+        ({"kind": "uniform", "least": 1, "most": 9}, 0.4, 4),
+        ({"kind": "uniform", "least": "1 %", "most": "3 %"}, 0.5, 0.02),
+    ],
+)
+def test_a_distribution_has_its_quantiles(given: Plain, share: float, value: Any) -> None:
+    assert Distribution("rtt", given).at(share) == value
+
+
+def test_draws_are_seeded_and_lie_as_the_distribution_says() -> None:
+    over = {"rtt": {"kind": "lognormal", "median": "40 ms", "sigma": 0.5}}
+    drawn = [float(str(one["rtt"]).removesuffix(" ms")) for one in points(over, 512, seed=3)]
+    below = sum(value < 40 for value in drawn)
+    assert abs(below - 256) <= 2
+    logs = [math.log(value) for value in drawn]
+    mean = sum(logs) / 512
+    assert mean == pytest.approx(math.log(40), abs=0.01)
+    assert math.sqrt(sum((one - mean) ** 2 for one in logs) / 512) == pytest.approx(0.5, rel=0.02)
+    assert points(over, seed=3) == points(over, seed=3)
+    assert not {one["rtt"] for one in points(over, seed=3)} & {
+        one["rtt"] for one in points(over, seed=4)
+    }
+    values = {"rtt": {"kind": "empirical", "values": ["10 ms", "20 ms"]}}
+    assert {one["rtt"] for one in points(values)} == {"10 ms", "20 ms"}
+
+
+def test_what_breaks_a_limit_is_not_advised(advised: tuple[Path, lab.Advice]) -> None:
+    # The same results, asked with a limit between today's RTT and that of the advised setting,
+    # which has a queue.
+    out, advice = advised
+    again = advice.gain("latency")
+    assert again is not None
+    assert again.today is not None
+    assert again.advised is not None
+
+    def with_limit(limit: str) -> tuple[lab.Advice, str]:
+        asked = question(loaded(lossy()), change=CHANGE, limits_=[limit])
+        found = concluded(asked, out, advice.log)
+        return found, " ".join(words.sentences(found))
+
+    middle = f"latency <= {(again.today + again.advised) / 2:.3f} ms"
+    found, said = with_limit(middle)
+    assert advice.candidate.name != found.candidate.name
+    assert f"Limit `{middle}`: " in said
+    assert "today keeps it, with mean latency" in said
+    assert "Better and not advised, since it surely breaks that limit: " in said
+    assert f"{advice.candidate.name} (+" in said
+    # The queue of one BDP holds 40 ms, and so the RTT stays below 85 ms, whatever is sent.
+    found, said = with_limit("latency <= 85 ms")
+    assert found.candidate == advice.candidate
+    assert "Limit `latency <= 85 ms`: the change keeps it, with mean latency" in said
+    # One packet of 50 is lost, and so every setting breaks this one.
+    found, said = with_limit("retransmissions <= 1 %")
+    assert found.verdict == NOTHING
+    assert "Change nothing: every setting that was examined surely breaks a limit" in said
+
+
+def test_a_limit_is_broken_only_with_certainty() -> None:
+    (limit,) = limits.read(["latency <= 50 ms"], loaded_flows())
+    below, around, above = [48.0, 49.0] * 6, [49.0, 51.0] * 6, [51.0, 52.0] * 6
+    for values, verdict in ((below, KEPT), (around, UNTOLD), (above, BROKEN)):
+        today, other = kept(rows([40.0, 41.0] * 6, values, "latency"), [limit], "sim")
+        assert today.verdict == KEPT
+        assert other.verdict == verdict
+        assert other.mean == pytest.approx(sum(values) / 12)
+    # Of several paths, the worst counts.
+    both = pl.concat([rows(below, below, "latency", "a"), rows(below, above, "latency", "b")])
+    _, other = kept(both, [limit], "sim")
+    assert (other.verdict, other.point) == (BROKEN, "b")
+
+
+def loaded_flows() -> list[Any]:
+    """The flows of the plan of a transfer."""
+    return list(json.loads(loaded(lossy()).plans("sim")[0].to_json())["flows"])
+
+
+class Clock:
+    """A machine on which every run takes a second."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.runs: set[str] = set()
+        self.began = 0
+        run = Laboratory.run
+
+        def counted(laboratory: Laboratory, *rest: Any, **more: Any) -> Any:
+            results = run(laboratory, *rest, **more)
+            self.runs |= set(results.runs["run"])
+            return results
+
+        patch.setattr(Laboratory, "run", counted)
+        patch.setattr(Laboratory, "left_s", lambda it: it.budget_s - len(self.runs))
+        patch.setattr(Laboratory, "each_s", 1.0)
+
+
+FAST = {
+    "cc": ["bbr", "vegas", {"name": "cubic", "beta": 0.85}],
+    "initial_window": [4, 20, 40],
+    "tlp": [False],
+    "pacing": [True],
+    "wmem": ["64 kB", "1 MB"],
+}
+
+
+@pytest.mark.parametrize("budget", [50, 120])
+def test_every_stage_looks_at_the_time_that_is_left(
+    budget: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    advice = lab.advise(
+        lossy(duration="1 s"), out=tmp_path, backend="sim", budget_s=budget, change=FAST,
+        progress=False,
+    )  # fmt: skip
+    assert len(clock.runs) <= 1.05 * budget
+    said = " ".join(words.left_out(advice))
+    assert "to keep to the budget" in said or "within the budget" in said
+    # The harm to others comes before the single settings.
+    if advice.candidate.settings and "examination of each setting" not in said:
+        assert "beside" in advice.log.stages
+
+
+def test_where_there_is_time_nothing_is_shortened(
+    advised: tuple[Path, lab.Advice],
+) -> None:
+    assert not words.left_out(advised[1])
+
+
+def test_parameters_of_the_algorithm_that_does_best_are_tried(tmp_path: Path) -> None:
+    plain = lossy(duration="4 s", advise={"keep": ["qdisc"]})
+    plain["flows"][0]["cc"] = "cubic"
+    found = question(loaded(plain))
+    several = [one.name for one in _tuned(found, [], {"today": 0.0})]
+    assert several == ["cubic (beta 0.85)", "cubic (c 1.6)", "cubic (fast_convergence off)",
+                       "cubic (tcp_friendly off)"]  # fmt: skip
+    bbr = Candidate(tuple(one for one in found.settings["cc"] if one.value == "htcp"))
+    better = _tuned(found, [bbr], {"today": 0.0, "htcp": -0.1})
+    assert [one.settings[0].value["name"] for one in better] == ["htcp", "htcp"]
+    # Of what is named, nothing else is tried.
+    assert not _tuned(question(loaded(plain), change={"cc": ["bbr"]}), [], {"today": 0.0})
+
+
+def test_ecn_is_tried_where_the_bottleneck_marks() -> None:
+    plain = lossy()
+    assert "ecn" not in question(loaded(plain)).settings
+    plain["network"]["dumbbell"]["queue"] = {"kind": "fq-codel"}
+    assert [one.value for one in question(loaded(plain)).settings["ecn"]] == [True]
+    assert "ecn" not in question(loaded(plain), may=["receiver"]).settings

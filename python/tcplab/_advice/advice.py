@@ -14,6 +14,7 @@ from tcplab import _core
 from tcplab._advice import causes, terrain
 from tcplab._advice.evidence import Gain, by_point, found, harm, simplest
 from tcplab._advice.goals import ASKED, OPEN
+from tcplab._advice.keeping import BROKEN, Kept, kept
 from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
@@ -38,6 +39,8 @@ class Log:
     singles: dict[str, Candidate] = field(default_factory=dict)
     rounds: list[tuple[int, int]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    parameters: list[str] = field(default_factory=list)
+    """Congestion controls with other parameters that the search tried."""
     stages: list[str] = field(default_factory=list)
     """The stages that have results, each in a folder of this name."""
     backend: str | None = None
@@ -51,6 +54,7 @@ class Log:
             "singles": {name: _plain(one) for name, one in self.singles.items()},
             "rounds": [list(one) for one in self.rounds],
             "left_out": self.left_out,
+            "parameters": self.parameters,
             "stages": self.stages,
             "backend": self.backend,
             "notes": self.notes,
@@ -64,6 +68,7 @@ class Log:
             {name: _candidate(one) for name, one in plain["singles"].items()},
             [(one[0], one[1]) for one in plain["rounds"]],
             list(plain["left_out"]),
+            list(plain["parameters"]),
             list(plain["stages"]),
             plain["backend"],
             list(plain["notes"]),
@@ -107,6 +112,16 @@ class Advice:
     """For each path of the range, what is gained there."""
     open: dict[str, tuple[int, int]]
     """By setting, how many transfers or pages had not ended with the run, and of how many."""
+    limits: list[Kept] = field(default_factory=list)
+    """Whether each setting that was examined keeps each limit."""
+
+    def broken(self, backend: str = "sim") -> list[Kept]:
+        """The limits that settings surely break, on `sim` or on the kernel."""
+        return [
+            one
+            for one in self.limits
+            if one.verdict == BROKEN and (one.backend == "sim") == (backend == "sim")
+        ]
 
     def gain(self, goal: str | None = None, backend: str = "sim") -> Gain | None:
         """The gain of what is advised."""
@@ -143,6 +158,7 @@ class Advice:
             "says": sentences(self),
             "gains": [one.plain() for one in self.gains],
             "kernel": [one.plain() for one in self.kernel],
+            "limits": [one.plain() for one in self.limits],
             "harm": self.harm,
             "waits": self.waits,
             "map": self.cells,
@@ -166,7 +182,10 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
     )
     backend = log.backend or "linux"
     kernel = found(confirming, question.goals, backend) if confirming is not None else []
-    verdict, candidate = _verdict(question, log, gains, kernel)
+    limits = kept(evidence, question.limits, "sim") if evidence is not None else []
+    if confirming is not None:
+        limits += kept(confirming, question.limits, backend)
+    verdict, candidate = _verdict(question, log, gains, kernel, limits)
     loss = None
     if "beside" in log.stages and candidate.settings:
         loss = harm_in(stored(folder / "beside"), question, candidate)
@@ -184,7 +203,9 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
         told = evidence.filter(pl.col("candidate").is_in([TODAY, candidate.name]))
         paths = by_point(told, question.goal)
     ends = _ends(evidence) if evidence is not None else {}
-    return Advice(question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths, ends)
+    return Advice(
+        question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths, ends, limits
+    )
 
 
 def _ends(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
@@ -244,11 +265,17 @@ def _text(value: Any) -> str:
 
 
 def _verdict(
-    question: Question, log: Log, gains: Sequence[Gain], kernel: Sequence[Gain]
+    question: Question,
+    log: Log,
+    gains: Sequence[Gain],
+    kernel: Sequence[Gain],
+    limits: Sequence[Kept],
 ) -> tuple[str, Candidate]:
-    """The verdict, and the advised candidate: the best of the finalists that are surely better, or
-    a simpler one that does as well.
+    """The verdict, and the advised candidate: the best of the finalists that are surely better and
+    do not surely break a limit, or a simpler one that does as well.
     """
+    broken = {one.candidate for one in limits if one.verdict == BROKEN and one.backend == "sim"}
+    on_kernel = {one.candidate for one in limits if one.verdict == BROKEN} - broken
     goal = question.goal.name
     of = {one.candidate: one for one in gains if one.goal == goal}
     if not of:
@@ -256,11 +283,16 @@ def _verdict(
     better = [
         one
         for one in log.finalists
-        if one.name in of and of[one.name].is_better and of[one.name].gain >= question.goal.worth
+        if one.name in of
+        and of[one.name].is_better
+        and of[one.name].gain >= question.goal.worth
+        and one.name not in broken
     ]
     if not better:
         return NOTHING, Candidate()
     chosen = simplest({one: of[one.name].gain for one in better}, question.goal)
+    if chosen.name in on_kernel:
+        return UNCONFIRMED, chosen
     confirmed = [one for one in kernel if one.goal == goal and one.candidate == chosen.name]
     if confirmed and confirmed[0].low is not None and not confirmed[0].is_better:
         return UNCONFIRMED, chosen

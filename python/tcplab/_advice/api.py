@@ -44,6 +44,7 @@ def advise(
     keep: Sequence[str] = (),
     change: Mapping[str, Sequence[Any]] | None = None,
     over: Mapping[str, Any] | None = None,
+    limits: Sequence[str] = (),
     budget_s: float = BUDGET_S,
     backend: str | None = None,
     out: str | PathLike[str] | None = None,
@@ -63,6 +64,7 @@ def advise(
         keep: Settings that stay as they are.
         change: Values to try by setting, in place of the usual ones.
         over: The paths that it is to hold for: by key a list, or `{"from": ..., "to": ...}`.
+        limits: What the advised settings must keep: `["retransmissions <= 3 %"]`.
         budget_s: How long it may take, in seconds. What does not fit is left out, and said.
         backend: `linux` if the kernel has to confirm it, `sim` if it need not; by default it does
             where one is built.
@@ -79,7 +81,16 @@ def advise(
         KeyboardInterrupt: Ctrl-C. What was found until then is in the folder.
     """
     given, notes = subject(experiment)
-    asked = question(given, goal=goals, flows=flows, may=may, keep=keep, change=change, over=over)
+    asked = question(
+        given,
+        goal=goals,
+        flows=flows,
+        may=may,
+        keep=keep,
+        change=change,
+        over=over,
+        limits_=limits,
+    )
     with ExitStack() as stack:
         folder = Path(out) if out is not None else Path(stack.enter_context(_temporary()))
         found, is_stopped = advice_in(

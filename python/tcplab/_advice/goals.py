@@ -76,28 +76,41 @@ ALSO = ("goodput", "latency", "retransmissions")
 """Goals that are reported in any case."""
 
 
-def chosen(asked: Sequence[str], flows: Sequence[Mapping[str, Any]]) -> list[Goal]:
-    """The goals that are asked for, or those of the traffic; then what is reported beside them.
+def chosen(
+    asked: Sequence[str], flows: Sequence[Mapping[str, Any]], limited: Sequence[str] = ()
+) -> list[Goal]:
+    """The goals that are asked for, or those of the traffic; then those with limits, and what is
+    reported beside them.
 
     Raises:
         ConfigError: The flows do not give a goal a number.
     """
     for name in asked:
-        if name not in GOALS:
-            raise ConfigError(f"goals: there is no {name!r}; there are {', '.join(GOALS)}")
-        if not any(map(GOALS[name].is_there, flows)):
-            there = [one.name for one in GOALS.values() if any(map(one.is_there, flows))]
-            raise ConfigError(
-                f"goals: {name}: needs {GOALS[name].needs}, and there are none among those that "
-                f"the advice is for; these can be measured: {', '.join(there)}"
-            )
+        known(name, flows, "goals")
     first = list(asked) or [_usual(flows)]
     also = [name for name in ALSO if any(map(GOALS[name].is_there, flows))]
-    found = [GOALS[name] for name in dict.fromkeys([*first, *also])]
+    found = [GOALS[name] for name in dict.fromkeys([*first, *limited, *also])]
     if len({_is_tcp(flow) for flow in flows}) == 1:
         return found
     both = "mean latency (RTT of TCP, one-way delay of UDP)"
     return [replace(one, words=both) if one.name == "latency" else one for one in found]
+
+
+def known(name: str, flows: Sequence[Mapping[str, Any]], place: str) -> Goal:
+    """The goal of this name, which the flows must give a number.
+
+    Raises:
+        ConfigError: There is no such goal, or the flows do not.
+    """
+    if name not in GOALS:
+        raise ConfigError(f"{place}: there is no {name!r}; there are {', '.join(GOALS)}")
+    if not any(map(GOALS[name].is_there, flows)):
+        there = [one.name for one in GOALS.values() if any(map(one.is_there, flows))]
+        raise ConfigError(
+            f"{place}: {name}: needs {GOALS[name].needs}, and there are none among those that "
+            f"the advice is for; these can be measured: {', '.join(there)}"
+        )
+    return GOALS[name]
 
 
 def _usual(flows: Sequence[Mapping[str, Any]]) -> str:

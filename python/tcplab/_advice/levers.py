@@ -21,6 +21,8 @@ LEVERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "pacing": ("sender", (False, True)),
     "min_rto": ("sender", ("50 ms", "100 ms", "200 ms")),
     "tlp": ("sender", (True, False)),
+    "rack": ("sender", (True, False)),
+    "frto": ("sender", (True, False)),
     "restart_after_idle": ("sender", (True, False)),
     "notsent_lowat": ("sender", ("off", "128 kB")),
     "hystart": ("sender", (True, False)),
@@ -29,10 +31,23 @@ LEVERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "delayed_ack": ("receiver", ("40 ms", "off")),
     "queue": ("router", ("fq-codel", "codel", "pie", "cake", "10 ms", "50 ms", "200 ms")),
 }  # fmt: skip
-"""By setting, where it is changed, and the values that are tried. `ecn` needs both ends."""
+"""By setting, where it is changed, and the values that are tried."""
 
 EVERYWHERE = {"ecn": (False, True)}
-"""Settings that both ends must have."""
+"""Settings that both ends must have, unless the sender asks for them and the receiver agrees, as
+Linux does: `ecn` is tried at the sender where the bottleneck marks.
+"""
+
+PARAMETERS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "cubic": ({"beta": 0.85}, {"c": 1.6}, {"fast_convergence": False}, {"tcp_friendly": False}),
+    "htcp": ({"use_rtt_scaling": False}, {"use_bandwidth_switch": False}),
+    "hybla": ({"rtt0": 50}, {"rtt0": 10}),
+    "vegas": ({"alpha": 4, "beta": 8}, {"alpha": 8, "beta": 16}),
+    "bic": ({"beta": 922}, {"fast_convergence": False}),
+}
+"""By congestion control, the parameters that are tried once it is the one that does best, or
+today's: those that the kernel has too.
+"""
 
 STEPS = {name: number for number, name in enumerate(BUFFERS)}
 
@@ -46,6 +61,10 @@ class Setting:
     value: Any
     side: str
     today: Any = field(compare=False)
+
+    def __hash__(self) -> int:
+        """A value may be a table, which has no hash of its own."""
+        return hash((self.key, word(self.value), self.side))
 
     def said(self) -> str:
         """In a few words."""
@@ -102,8 +121,11 @@ def tried(
     sides: Sequence[str],
     keep: Sequence[str],
     change: Mapping[str, Sequence[Any]] | None,
+    *,
+    is_marked: bool = False,
 ) -> dict[str, list[Setting]]:
-    """By setting, the values that are tried beside today's.
+    """By setting, the values that are tried beside today's. `is_marked` says that the bottleneck
+    marks packets in place of dropping them.
 
     Raises:
         ConfigError: Nothing may be changed, or there is no such setting.
@@ -125,7 +147,7 @@ def tried(
             for name, (side, given) in LEVERS.items()
             if side in sides and name not in keep and name in today
         }
-        if {"sender", "receiver"} <= set(sides):
+        if {"sender", "receiver"} <= set(sides) or (is_marked and "sender" in sides):
             values |= {name: list(given) for name, given in EVERYWHERE.items() if name not in keep}
     found = {}
     for name, given in values.items():
@@ -142,6 +164,14 @@ def tried(
             "nothing may be changed: every value that would be tried is today's, or kept"
         )
     return found
+
+
+def parameters(name: str, today: Any) -> list[Setting]:
+    """A congestion control with other parameters, one setting for each."""
+    return [
+        Setting("cc", {"name": name, **given}, "sender", _short(today))
+        for given in PARAMETERS.get(name, ())
+    ]
 
 
 def _short(today: Any) -> Any:

@@ -13,6 +13,7 @@ from tcplab._advice import terrain, words
 from tcplab._advice.advice import CHANGE, NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.levers import TODAY
+from tcplab._advice.question import Question
 from tcplab._text.blocks import Block, Heading, Items, Picture, Rows
 from tcplab.capture import WAITS
 from tcplab.plot._style import COLOURS, data, styled
@@ -30,6 +31,7 @@ def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> lis
     page: list[Block] = [
         Heading(title.format(advice.candidate.name), 1),
         *words.answer(advice),
+        *words.limits(advice),
         *words.cost(advice),
     ]
     if explained := words.why(advice):
@@ -73,6 +75,12 @@ def _about(advice: Advice) -> list[Block]:
         for key, several in question.settings.items()
     ]
     items.append(f"tried beside today's: {'; '.join(tried)}")
+    if advice.log.parameters:
+        items.append(
+            "tried of the congestion control that did best alone (or today's), other parameters: "
+            + ", ".join(advice.log.parameters)
+        )
+    items.append(_untried(question))
     rounds = "; ".join(
         f"{number} settings with {seeds} seeds" for number, seeds in advice.log.rounds
     )
@@ -81,6 +89,18 @@ def _about(advice: Advice) -> list[Block]:
         "it falls behind most, goes on. Then fresh seeds examine what is left"
     )
     return [Items(items)]
+
+
+def _untried(question: Question) -> str:
+    """What the search leaves out, and how to ask for it."""
+    if question.asked.get("change"):
+        return "not tried: everything else, since the question names what may change"
+    left = ["parameters of other congestion controls"]
+    is_kept = "ecn" in (question.asked.get("keep") or [])
+    if "ecn" not in question.settings and not is_kept and "sender" in question.asked["may"]:
+        left.append("ECN, since the bottleneck does not mark and the receiver may not change")
+    left.append("all other keys of `[stack]`")
+    return f"not tried unless `--change` names it: {'; '.join(left)}"
 
 
 def _gains(advice: Advice) -> list[Block]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tcplab._advice import goals, levers, ranges
+from tcplab._advice import goals, levers, limits, ranges
 from tcplab._advice.goals import Goal
 from tcplab._advice.levers import Candidate, Setting
+from tcplab._advice.limits import Limit
 from tcplab._core import ConfigError
 from tcplab._experiment.reading import loaded
 from tcplab._experiment.runnable import Runnable
@@ -60,6 +61,8 @@ class Question:
     """The ranges of paths and loads, by key."""
     asked: dict[str, Any]
     """The table [advise], whole."""
+    limits: tuple[Limit, ...] = ()
+    """What advised settings must keep."""
 
     @property
     def goal(self) -> Goal:
@@ -73,7 +76,7 @@ class Question:
 
     def points(self) -> list[dict[str, Any]]:
         """The paths that it is about."""
-        return ranges.points(self.over)
+        return ranges.points(self.over, seed=self.seed)
 
     def mine(self) -> list[dict[str, Any]]:
         """The flows of the plan that the advice is for."""
@@ -99,6 +102,18 @@ class Question:
         """The keys that a candidate changes, with their values."""
         return {path: one.value for one in candidate.settings for path in self.paths(one)}
 
+    def _with_tables_for_cc(self) -> list[dict[str, Any]]:
+        """The flows with their congestion control as a table, since a variant gives a table its
+        values one by one.
+        """
+        flows = [dict(flow) for flow in self.plain["flows"]]
+        for flow in self.mine():
+            own = flows[int(flow["place"].split("[")[1].split("]")[0])]
+            stack = flow["transport"].get("stack")
+            if stack is not None and not isinstance(own.get("cc"), Mapping):
+                own["cc"] = {"name": own.get("cc") or stack["cc"]["name"]}
+        return flows
+
     def experiment(
         self,
         candidates: Sequence[Candidate],
@@ -109,6 +124,12 @@ class Question:
         """All candidates over all points, each with all seeds."""
         plain = self.plain | {"seed": seeds.start, "repeat": len(seeds), "record": QUIET}
         plain["variants"] = {one.name: self.variant(one) for one in candidates}
+        if any(
+            it.key == "cc" and isinstance(it.value, Mapping)
+            for one in candidates
+            for it in one.settings
+        ):
+            plain["flows"] = self._with_tables_for_cc()
         if points and points[0]:
             plain["zip"] = [{key: [point[key] for point in points] for key in points[0]}]
         return loaded(plain | dict(changes or {}))
@@ -128,24 +149,33 @@ def question(
     keep: Sequence[str] = (),
     change: Mapping[str, Sequence[Any]] | None = None,
     over: Mapping[str, Any] | None = None,
+    limits_: Sequence[str] = (),
 ) -> Question:
     """The question that an experiment asks; what is given counts more than its table [advise].
 
     Raises:
         ConfigError: The experiment cannot be run, or the question has no answer.
     """
-    experiment.plans("sim")
+    seed = experiment.plans("sim")[0].seed
     contained = experiment.contained()
     plain = dict(contained if contained is not None else experiment.to_dict())
     asked = dict(plain.pop("advise", None) or {})
-    for key, given in (("goals", goal), ("flows", flows), ("may", may), ("keep", keep)):
+    for key, given in (
+        ("goals", goal),
+        ("flows", flows),
+        ("may", may),
+        ("keep", keep),
+        ("limits", limits_),
+    ):
         if given:
             asked[key] = list(given)
     if change:
         asked["change"] = {key: list(values) for key, values in change.items()}
     asked["over"] = _ranges(plain, {**asked.get("over", {}), **(over or {})})
     plain.pop("repeat", None)
-    points = ranges.points(asked["over"])
+    if over:
+        asked["over"] = _read_ranges(plain, asked["over"])
+    points = ranges.points(asked["over"], seed=seed)
     first = loaded(plain | ({"zip": [{key: [value] for key, value in points[0].items()}]}
                             if points[0] else {}))  # fmt: skip
     plan = json.loads(first.plans("sim")[0].to_json())
@@ -157,17 +187,36 @@ def question(
     for side in sides:
         if side not in levers.SIDES:
             raise ConfigError(f"may: {side!r} is none of {', '.join(levers.SIDES)}, all")
-    found = goals.chosen(asked.get("goals") or [], mine)
+    bounds = limits.read(asked.get("limits") or [], mine)
+    found = goals.chosen(asked.get("goals") or [], mine, [one.goal.name for one in bounds])
     draft = Question(
-        plain, plan, tuple(names), tuple(places), tuple(found), {}, asked["over"], asked
+        plain, plan, tuple(names), tuple(places), tuple(found), {}, asked["over"], asked,
+        tuple(bounds),
+    )  # fmt: skip
+    if asked["over"]:
+        # Whatever a range or a distribution gives must make an experiment.
+        draft.experiment([Candidate()], draft.points(), range(seed, seed + 1)).plans("sim")
+    settings = levers.tried(
+        _today(draft),
+        sides,
+        asked.get("keep") or [],
+        asked.get("change"),
+        is_marked=_is_marked(draft),
     )
-    settings = levers.tried(_today(draft), sides, asked.get("keep") or [], asked.get("change"))
     settings = _possible(draft, settings, first)
     asked |= {"goals": [one.name for one in found], "flows": list(asked.get("flows") or []),
               "may": sides}  # fmt: skip
-    return Question(
-        plain, plan, tuple(names), tuple(places), tuple(found), settings, asked["over"], asked
-    )
+    return replace(draft, settings=settings)
+
+
+def _read_ranges(plain: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Ranges that a command line or a program gives, checked like those of a file, with the values
+    of files in the place of their names.
+    """
+    given = loaded({**plain, "advise": {"over": dict(over)}})
+    given.plans("sim")
+    contained = given.contained()
+    return dict(contained["advise"]["over"]) if contained is not None else dict(over)
 
 
 def _ranges(plain: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,6 +273,12 @@ def _today(asked: Question) -> dict[str, Any]:
     if place.startswith("network."):
         found["queue"] = _queue(asked.bottleneck()["queue"])
     return found
+
+
+def _is_marked(asked: Question) -> bool:
+    """Whether the bottleneck marks packets in place of dropping them."""
+    discipline = asked.bottleneck()["queue"]["discipline"]
+    return bool(discipline.get("ecn")) or discipline["kind"] in ("cake", "dualpi2")
 
 
 def _queue(queue: Mapping[str, Any]) -> str:

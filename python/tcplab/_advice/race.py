@@ -11,23 +11,39 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import polars as pl
 
+from tcplab._advice import ranges
 from tcplab._advice.evidence import NEAR, simplest
 from tcplab._advice.goals import Goal
-from tcplab._advice.levers import BUFFERS, TODAY, Candidate, cost
+from tcplab._advice.keeping import worst
+from tcplab._advice.levers import BUFFERS, TODAY, Candidate, cost, parameters
 from tcplab._advice.question import Question
 from tcplab._advice.stages import Laboratory, gains, table
 
 SEEDS = (2, 3, 5)
-"""How many seeds each round has."""
+"""How many seeds each round has. In the first, only the better ones get the second seed."""
 
-KEPT = (8, 4, 3)
+KEPT = (6, 4, 3)
 """How many candidates each round leaves."""
 
-FOR_SEARCH = 0.45
-"""The share of the budget that the search may take."""
+FIRST_KEPT = 12
+"""So many candidates, and the best value of each setting, get the second seed of the first
+round.
+"""
+
+BROKEN, BROKEN_POINTS = 10.0, 1000.0
+"""Added to the regret of what breaks a limit: as a logarithm, and in a goal's own unit."""
+
+FOR_SEARCH = (0.18, 0.25, 0.36, 0.45)
+"""The share of the budget that the search may have taken after the first seed, the first round, the
+second and the third.
+"""
+
+FEWEST_PATHS = 4
+"""Over fewer of the paths no search is worth its time."""
 
 
 @dataclass
@@ -42,51 +58,139 @@ class Race:
     """Of each round, how many candidates and seeds it had."""
     left_out: list[str] = field(default_factory=list)
     """Settings that there was no time for."""
+    parameters: list[str] = field(default_factory=list)
+    """Congestion controls with other parameters that were tried."""
+    shortened: list[str] = field(default_factory=list)
+    """What was shortened for want of time."""
+    is_random: bool = True
+    """Whether seeds make a difference to any run."""
     rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     """The runs of those that were left to the end, and of today's setting."""
 
 
+@dataclass
+class _Course:
+    """A race under way."""
+
+    laboratory: Laboratory
+    points: list[dict[str, Any]]
+    budget_s: float
+    found: Race = field(default_factory=Race)
+
+    @property
+    def question(self) -> Question:
+        return self.laboratory.question
+
+    def left_s(self, round_: int) -> float:
+        """How much time is left of what the race may have taken after a round."""
+        left = self.laboratory.left_s() - (1 - FOR_SEARCH[round_]) * self.budget_s
+        return max(left, 0.0)
+
+    def turn(self, name: str, candidates: Sequence[Candidate], seeds: range) -> dict[str, float]:
+        """Runs candidates beside today's setting, and ranks all that ran."""
+        found = self.found
+        results = self.laboratory.run(name, [Candidate(), *candidates], self.points, seeds)
+        parts = [*([found.rows] if len(found.rows) else []), table(results, self.question)]
+        found.rows = pl.concat(parts).unique(["candidate", "point", "seed"], maintain_order=True)
+        return ranking(found.rows, self.question)
+
+    def fitting(self, candidates: Sequence[Candidate], round_: int, seeds: int) -> list[Candidate]:
+        """The first candidates, as many as there is time for: four at least."""
+        room = self.laboratory.fitting(self.left_s(round_), len(self.points), seeds) - 1
+        kept = list(candidates)[: max(room, 4)]
+        if len(kept) < len(candidates):
+            self.found.shortened.append(
+                f"round {round_} of the search had {len(kept)} of {len(candidates)} settings"
+            )
+        return kept
+
+
 def race(laboratory: Laboratory) -> Race:
-    """Finds the candidates that are worth an examination."""
+    """Finds the candidates that are worth an examination. Every stage looks at the time that is
+    left: where it is short, the search looks at fewer paths, and later rounds at fewer candidates.
+    """
     question = laboratory.question
     points, seed = question.points(), question.seed
     # A run of each path tells how long the others take.
     laboratory.time(points, seed)
-    enough = laboratory.left_s() * (1 - FOR_SEARCH)
-    found = Race()
-
-    def turn(name: str, candidates: Sequence[Candidate], seeds: range) -> None:
-        results = laboratory.run(name, [Candidate(), *candidates], points, seeds)
-        parts = [*([found.rows] if len(found.rows) else []), table(results, question)]
-        found.rows = pl.concat(parts).unique(["candidate", "point", "seed"], maintain_order=True)
-
-    alive: list[Candidate] = []
-    for number, chunk in enumerate(_chunks(_first(question))):
-        if alive and laboratory.left_s() < enough:
-            found.left_out += [one.name for one in chunk]
-            continue
-        turn(f"race-1-{number}", chunk, range(seed, seed + SEEDS[0]))
-        alive += chunk
-    found.rounds.append((len(alive), SEEDS[0]))
-    ranked = regrets(found.rows, question)
+    course = _Course(laboratory, points, laboratory.left_s())
+    found = course.found
+    first = _first(question)
+    while len(course.points) > FEWEST_PATHS and len(first) + 1 > laboratory.fitting(
+        course.left_s(0), len(course.points), 1
+    ):
+        course.points = _half(course.points, question.over)
+    if len(course.points) < len(points):
+        found.shortened.append(f"the search looked at {len(course.points)} of {len(points)} paths")
+    alive, ranked = _round_of_all(course, first, seed)
+    if not alive:
+        return found
     found.singles = _singles(alive, ranked)
-    best = _best(alive, ranked, KEPT[0])
-    alive = list(dict.fromkeys([*best, *_combined(found.singles, ranked)]))
+    best, combined = _best(alive, ranked, KEPT[0]), _combined(found.singles, ranked)
+    # The best two first: they go on, whatever the time.
+    alive = list(dict.fromkeys([*best[:2], *combined, *best[2:]]))
     for round_, name in ((1, "race-2"), (2, "race-3")):
         seed += SEEDS[round_ - 1]
+        seeds = SEEDS[round_] if found.is_random else 1
+        alive = course.fitting(alive, round_ + 1, seeds)
         names = [TODAY, *(one.name for one in alive)]
-        turn(name, alive, range(seed, seed + SEEDS[round_]))
+        course.turn(name, alive, range(seed, seed + seeds))
         found.rows = found.rows.filter(pl.col("candidate").is_in(names))
-        found.rounds.append((len(alive), SEEDS[round_]))
-        ranked = regrets(found.rows, question)
-        if round_ == 2 or laboratory.left_s() < enough:
+        found.rounds.append((len(alive), seeds))
+        ranked = ranking(found.rows, question)
+        if round_ == 2:
             break
-        # A part of a candidate that does as well takes its place.
-        parts = [one.without(it.key) for one in _best(alive, ranked, 2) for it in one.settings]
-        parts = [one for one in parts if one.settings]
-        alive = list(dict.fromkeys([*_best(alive, ranked, KEPT[1]), *parts]))
+        if course.left_s(3) <= 0:
+            found.shortened.append("the search had no third round")
+            break
+        # A part of a candidate that does as well takes its place: after each of the best two, its
+        # parts, since what comes last goes first where time is short.
+        best = _best(alive, ranked, KEPT[1])
+        parts = {one: [one.without(it.key) for it in one.settings] for one in best[:2]}
+        ordered = [it for one in best for it in (one, *parts.get(one, ())) if it.settings]
+        alive = list(dict.fromkeys(ordered))
     found.finalists = _simplest(alive, ranked, KEPT[2], question.goal)
     return found
+
+
+def _half(points: list[dict[str, Any]], over: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every second combination of lists. Of Halton's sequence the first half is as even as the
+    whole, and every second point is not.
+    """
+    return points[::2] if ranges.are_combinations(over) else points[: len(points) // 2]
+
+
+def _round_of_all(
+    course: _Course, first: Sequence[Candidate], seed: int
+) -> tuple[list[Candidate], dict[str, float]]:
+    """The first round: every candidate with one seed, the better ones with another. What is left,
+    with its ranks.
+    """
+    found, ranked = course.found, dict[str, float]()
+    tried: list[Candidate] = []
+    one = range(seed, seed + 1)
+    for number, chunk in enumerate(_chunks(first)):
+        if tried and course.left_s(0) <= 0:
+            found.left_out += [it.name for it in chunk]
+            continue
+        ranked = course.turn(f"race-1-{number}", chunk, one)
+        tried += chunk
+    tuned = _tuned(course.question, tried, ranked)
+    if tuned and course.left_s(0) <= 0:
+        found.left_out += [it.name for it in tuned]
+    elif tuned:
+        ranked = course.turn("race-1-parameters", tuned, one)
+        found.parameters = [it.name for it in tuned]
+        tried += tuned
+    found.rounds.append((len(tried), 1))
+    own = [*_best(tried, ranked, FIRST_KEPT), *_singles(tried, ranked).values()]
+    alive = course.fitting(list(dict.fromkeys(own)), 1, SEEDS[0] - 1)
+    course.turn("race-1-again", alive, range(seed + 1, seed + SEEDS[0]))
+    names = [TODAY, *(it.name for it in alive)]
+    found.rows = found.rows.filter(pl.col("candidate").is_in(names))
+    found.rounds.append((len(alive), SEEDS[0]))
+    found.is_random = differs(found.rows, course.question)
+    return alive, ranking(found.rows, course.question)
 
 
 def regrets(rows: pl.DataFrame, question: Question) -> dict[str, float]:
@@ -105,6 +209,45 @@ def regrets(rows: pl.DataFrame, question: Question) -> dict[str, float]:
     )
     # Of equal regrets, the better mean.
     return {name: regret - 1e-6 * gain for name, regret, gain in worst.iter_rows()}
+
+
+def differs(rows: pl.DataFrame, question: Question) -> bool:
+    """Whether any setting does otherwise with another seed, over the same path."""
+    names = [goal.name for goal in question.goals]
+    several = rows.group_by("candidate", "point").agg(pl.col(name).n_unique() for name in names)
+    return any(max(several[name].to_list(), default=0) > 1 for name in names)
+
+
+def ranking(rows: pl.DataFrame, question: Question) -> dict[str, float]:
+    """The regrets, where what breaks a limit comes after all that keep every limit."""
+    found = regrets(rows, question)
+    beyond = worst(rows, question.limits)
+    step = BROKEN if question.goal.is_ratio else BROKEN_POINTS
+    return {
+        name: regret + (step * (1 + min(beyond[name], 1)) if beyond.get(name, 0) > 0 else 0)
+        for name, regret in found.items()
+    }
+
+
+def _tuned(
+    question: Question, tried: Sequence[Candidate], ranked: Mapping[str, float]
+) -> list[Candidate]:
+    """The congestion control that does best alone, or today's where none does better, with other
+    parameters.
+    """
+    several = question.settings.get("cc", [])
+    if question.asked.get("change") or not several:
+        return []
+    # Without its parameters, today's algorithm is the same as it was.
+    today = several[0].today
+    own = [one for one in tried if [it.key for it in one.settings] == ["cc"]]
+    best = min(own, key=lambda one: ranked[one.name], default=None)
+    name = today
+    if best is not None and ranked[best.name] < ranked[TODAY]:
+        name = best.settings[0].value
+    if not isinstance(name, str):
+        return []
+    return [Candidate((one,)) for one in parameters(name, today)]
 
 
 def _first(question: Question) -> list[Candidate]:
@@ -165,9 +308,9 @@ def _singles(candidates: Sequence[Candidate], ranked: dict[str, float]) -> dict[
 def _combined(singles: Mapping[str, Candidate], ranked: Mapping[str, float]) -> list[Candidate]:
     """The best values of several settings together, where each is no worse than today's alone."""
     today = ranked[TODAY]
-    good = [one for one in singles.values() if ranked[one.name] <= today + NEAR][:5]
+    good = [one for one in singles.values() if ranked[one.name] <= today + NEAR][:4]
     found = []
-    for several in (*combinations(good, 2), *combinations(good[:4], 3)):
+    for several in (*combinations(good, 2), *combinations(good, 3)):
         together = several[0]
         for other in several[1:]:
             for setting in other.settings:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from tcplab._advice.distributions import EMPIRICAL, Distribution
+from tcplab._advice.quantities import Quantities
 from tcplab._core import ConfigError
-from tcplab._experiment.quantities import numbers
 
 POINTS = 16
 """So many paths are drawn from ranges."""
@@ -19,15 +21,17 @@ PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
 WIDE = 5
 """Ends of a range with more than this ratio are spread by their logarithm."""
 
-UNITS = {
-    "mbit_s": "Mbit/s", "ms": "ms", "bytes": "B", "packets": "packets", "bdp": "BDP",
-}  # fmt: skip
+EXPECTED = (
+    "expected a list of values, { from = ..., to = ... }, a distribution like "
+    '{ kind = "lognormal", median = ..., sigma = ... }, or { file = ... }'
+)
 
 
-def points(over: Mapping[str, Any], number: int = POINTS) -> list[dict[str, Any]]:
+def points(over: Mapping[str, Any], number: int = POINTS, seed: int = 0) -> list[dict[str, Any]]:
     """The values of each point, by key. Lists alone give all combinations, where these are not
-    more than `number`. Otherwise points are those of Halton's sequence, which fills a range evenly
-    and draws nothing.
+    more than `number`. Otherwise points are those of Halton's sequence, which fills a range evenly.
+    For distributions the sequence is shifted by a share that `seed` and the key give (Cranley and
+    Patterson 1976), so that each point is a draw, and all together lie evenly.
 
     Raises:
         ConfigError: A range is none.
@@ -37,66 +41,81 @@ def points(over: Mapping[str, Any], number: int = POINTS) -> list[dict[str, Any]
     if len(over) > len(PRIMES):
         raise ConfigError(f"over: {len(over)} ranges are more than {len(PRIMES)}")
     axes = {key: _axis(key, given) for key, given in over.items()}
-    lists = [axis for axis in axes.values() if isinstance(axis, list)]
-    if len(lists) == len(axes) and math.prod(map(len, lists)) <= number:
+    if are_combinations(over, number):
+        lists = [axis for axis in axes.values() if isinstance(axis, list)]
         return [dict(zip(axes, values, strict=True)) for values in product(*lists)]
     return [
         {
-            key: _at(axis, _halton(place, base))
+            key: _at(axis, _share(axis, _halton(place, base), seed, key))
             for (key, axis), base in zip(axes.items(), PRIMES, strict=False)
         }
         for place in range(1, number + 1)
     ]
 
 
-def _at(axis: list[Any] | _Range, share: Fraction) -> Any:
+def are_combinations(over: Mapping[str, Any], number: int = POINTS) -> bool:
+    """Whether the points are all combinations of lists."""
+    lists = [given for given in over.values() if isinstance(given, list)]
+    return len(lists) == len(over) and math.prod(map(len, lists)) <= number
+
+
+def _at(axis: _Axis, share: Fraction) -> Any:
     return axis[int(share * len(axis))] if isinstance(axis, list) else axis.at(share)
+
+
+def _share(axis: _Axis, share: Fraction, seed: int, key: str) -> Fraction:
+    """The place on an axis; of what is drawn, shifted around the circle from 0 to 1."""
+    if not isinstance(axis, _Drawn):
+        return share
+    digest = hashlib.sha256(f"{seed} {key}".encode()).digest()
+    return (share + Fraction(int.from_bytes(digest[:8], "big"), 2**64)) % 1
 
 
 class _Range:
     """All values between two."""
 
     def __init__(self, key: str, ends: Mapping[str, Any]) -> None:
-        texts = [str(ends["from"]), str(ends["to"])]
-        read = numbers(texts)
-        if read is None or read[0] == "boolean":
-            raise ConfigError(
-                f"over: {key}: {texts[0]} and {texts[1]} are not two quantities of one kind"
-            )
-        self.kind = read[0]
-        self.low, self.high = map(float, read[1])
+        self.written = Quantities(f"over: {key}", {name: ends[name] for name in ("from", "to")})
+        self.low, self.high = self.written.numbers.values()
         if not self.low < self.high:
-            raise ConfigError(f"over: {key}: {texts[0]} is not less than {texts[1]}")
-        self.is_whole = self.kind in ("packets", "bytes") or (
-            self.kind == "number" and all(isinstance(one, int) for one in ends.values())
-        )
+            raise ConfigError(f"over: {key}: {ends['from']} is not less than {ends['to']}")
 
     def at(self, share: Fraction) -> Any:
         """The value at a share of the way."""
         part = float(share)
         if self.low > 0 and self.high / self.low > WIDE:
-            value = self.low * (self.high / self.low) ** part
-        else:
-            value = self.low + (self.high - self.low) * part
-        value = round(value) if self.is_whole else float(f"{value:.4g}")
-        unit = UNITS.get(self.kind)
-        return (
-            value
-            if unit is None
-            else f"{value:g} {unit}"
-            if not self.is_whole
-            else (f"{value} {unit}")
-        )
+            return self.written.text(self.low * (self.high / self.low) ** part)
+        return self.written.text(self.low + (self.high - self.low) * part)
 
 
-def _axis(key: str, given: Any) -> list[Any] | _Range:
+class _Drawn:
+    """Values of a distribution, or of a list of which each is as likely."""
+
+    def __init__(self, key: str, given: Mapping[str, Any]) -> None:
+        self._values = list(given["values"]) if given["kind"] == EMPIRICAL else []
+        if given["kind"] == EMPIRICAL and not self._values:
+            raise ConfigError(f"over: {key}: has no values")
+        self._distribution = None if self._values else Distribution(key, given)
+
+    def at(self, share: Fraction) -> Any:
+        """The value below which a share of the probability lies."""
+        if self._distribution is None:
+            return self._values[int(share * len(self._values))]
+        return self._distribution.at(float(share))
+
+
+_Axis = list[Any] | _Range | _Drawn
+
+
+def _axis(key: str, given: Any) -> _Axis:
     if isinstance(given, Mapping):
-        if given.keys() != {"from", "to"}:
-            raise ConfigError(f"over: {key}: expected {{ from = ..., to = ... }}")
-        return _Range(key, given)
-    if isinstance(given, Sequence) and not isinstance(given, str) and given:
+        if "kind" in given:
+            return _Drawn(key, given)
+        if given.keys() == {"from", "to"}:
+            return _Range(key, given)
+    elif isinstance(given, list) and given:
         return list(given)
-    raise ConfigError(f"over: {key}: expected a list of values or {{ from = ..., to = ... }}")
+    raise ConfigError(f"over: {key}: {EXPECTED}")
 
 
 def _halton(place: int, base: int) -> Fraction:

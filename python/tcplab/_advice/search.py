@@ -20,8 +20,8 @@ from tcplab._advice.evidence import (
 )
 from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
-from tcplab._advice.race import race
-from tcplab._advice.stages import Laboratory
+from tcplab._advice.race import differs, race
+from tcplab._advice.stages import Laboratory, table
 from tcplab._results.results import Results
 from tcplab.statistics import FEWEST
 
@@ -29,8 +29,8 @@ BUDGET_S = 60.0
 
 WHY, MAP = "why", "map"
 
-ALSO = (WHY, BESIDE, MAP)
-"""The optional stages, most important first."""
+ALSO = (BESIDE, WHY, MAP)
+"""The optional stages."""
 
 
 @dataclass
@@ -42,6 +42,10 @@ class _Search:
     log: Log = field(default_factory=Log)
     rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     """The runs of the search."""
+    seeds: range = range(0)
+    """The seeds of the evidence."""
+    is_random: bool = True
+    """Whether seeds make a difference."""
 
     @property
     def question(self) -> Question:
@@ -55,7 +59,8 @@ class _Search:
     def stage(self, name: str, words: str) -> Iterator[None]:
         """A stage, whose results count even if it is stopped."""
         self.say(words)
-        self.log.stages.append(name)
+        if name not in self.log.stages:
+            self.log.stages.append(name)
         try:
             yield
         except KeyboardInterrupt:
@@ -63,16 +68,23 @@ class _Search:
                 self.log.stages.remove(name)
             raise
 
+    def cost_s(self, runs: float) -> float:
+        """How long so many runs take."""
+        return runs * self.laboratory.each_s
+
     def has_time(self, runs: float, what: str) -> bool:
         """Whether so many runs fit into what is left of the budget; if not, says so."""
-        cost = runs * self.laboratory.run_s / self.laboratory.threads
-        left = self.laboratory.left_s()
+        cost, left = self.cost_s(runs), self.laboratory.left_s()
         if cost <= left:
             return True
         self.log.notes.append(
             f"Not done within the budget: {what}, about {max(cost - max(left, 0), 1):.0f} s more."
         )
         return False
+
+    def shortened(self, what: str) -> None:
+        """Says what was shortened."""
+        self.log.notes.append(f"Shortened to keep to the budget: {what}.")
 
 
 def advised(
@@ -85,17 +97,23 @@ def advised(
 ) -> tuple[Advice, bool]:
     """Searches, examines and confirms; and whether it was stopped before its end.
 
-    `also` names the optional stages: the reason for the gain, the harm to other flows, the map.
-    Every stage keeps its results in a folder of its own, so that the same call resumes a stopped
-    one.
+    `also` names the optional stages, in this order: the harm to other flows, which comes before the
+    kernel; the reason for the gain, the single settings, the map. Every stage keeps its results in
+    a folder of its own, so that the same call resumes a stopped one; and every stage looks at the
+    time that is left, and does less where that is short.
     """
     search = _Search(laboratory, say, Log(notes=list(notes)))
     try:
         _search(search)
         _examine(search)
+        if BESIDE in also:
+            _beside(search)
         _confirm(search, backend)
-        for one in also:
-            {WHY: _explain, BESIDE: _beside, MAP: _map}[one](search)
+        if WHY in also:
+            _explain(search)
+        _single(search)
+        if MAP in also:
+            _map(search)
     except KeyboardInterrupt:
         search.log.notes.append(
             "Stopped before its end: what is said rests on the runs until then."
@@ -110,31 +128,89 @@ def _search(search: _Search) -> None:
     log = search.log
     log.finalists, log.singles = found.finalists, found.singles
     log.rounds, log.left_out = found.rounds, found.left_out
-    search.rows = found.rows
+    log.parameters = found.parameters
+    for what in found.shortened:
+        search.shortened(what)
+    search.rows, search.is_random = found.rows, found.is_random
+
+
+PAIR = 2
+"""So many seeds show that nothing is random."""
+
+FOR_EVIDENCE = 0.5
+"""The share of the time that the search leaves which the evidence may take."""
 
 
 def _examine(search: _Search) -> None:
-    """Runs the finalists and the best value of each setting with fresh seeds."""
+    """Runs the finalists with fresh seeds."""
     laboratory, question, log = search.laboratory, search.question, search.log
     if not log.finalists:
         return
     points = question.points()
-    number = seeds_each(len(points))
+    number = wanted = seeds_each(len(points))
     if len(points) == 1:
-        number = seeds_needed(search.rows, question.goal, log.finalists[0].name)
-    several = [Candidate(), *log.finalists]
-    singles = [one for one in log.singles.values() if one not in several]
-    cost = (len(several) + len(singles)) * len(points) * number
-    if cost * laboratory.run_s / laboratory.threads <= 0.5 * max(laboratory.left_s(), 1.0):
-        several += singles
-    else:
-        log.notes.append(
-            "Not done within the budget: an examination of each setting alone; what makes no "
-            "difference is not said."
+        number = wanted = seeds_needed(search.rows, question.goal, log.finalists[0].name)
+    least = 1 if len(points) >= FEWEST else FEWEST
+    time_s = FOR_EVIDENCE * laboratory.left_s()
+    several = list(log.finalists)
+
+    def room(seeds: int) -> int:
+        return laboratory.fitting(time_s, len(points), seeds) - 1
+
+    while number > least and room(number) < len(several):
+        number -= 1
+    if number < wanted:
+        search.shortened(f"the evidence has {number} in place of {wanted} seeds")
+    if room(number) < len(several):
+        # The one that did best in the search is examined in any case.
+        several = several[: max(room(number), 1)]
+        if len(several) < len(log.finalists):
+            search.shortened(f"{len(several)} of {len(log.finalists)} finalists were examined")
+            log.finalists = several
+    first = question.seed + FRESH
+    with search.stage("evidence", f"evidence {len(several)} settings, fresh seeds"):
+        if not search.is_random:
+            # Two seeds that are equal say as much as many.
+            search.seeds = range(first, first + PAIR)
+            results = laboratory.run("evidence", [Candidate(), *several], points, search.seeds)
+            search.is_random = differs(table(results, question), question)
+        if search.is_random:
+            search.seeds = range(first, first + number)
+            laboratory.run("evidence", [Candidate(), *several], points, search.seeds)
+
+
+FOR_SINGLES = 0.6
+"""The share of the time left for the single settings, of which the map takes the rest."""
+
+
+def _single(search: _Search) -> None:
+    """Runs the best value of each setting alone with the seeds of the evidence."""
+    laboratory, question, log = search.laboratory, search.question, search.log
+    singles = [one for one in log.singles.values() if one not in log.finalists]
+    if not log.finalists or not singles:
+        return
+    points = question.points()
+    time_s = FOR_SINGLES * laboratory.left_s()
+    fitting = laboratory.fitting(time_s, len(points), len(search.seeds))
+    if fitting < len(singles):
+        what = "an examination of each setting alone; what makes no difference is not said"
+        if fitting < 1:
+            log.notes.append(f"Not done within the budget: {what}.")
+            return
+        search.shortened(
+            f"{fitting} of {len(singles)} single settings were examined, the best of the search"
         )
-    seeds = range(question.seed + FRESH, question.seed + FRESH + number)
-    with search.stage("evidence", f"evidence {len(several)} settings, {number} fresh seeds"):
-        laboratory.run("evidence", several, points, seeds)
+        singles = singles[:fitting]
+    with search.stage("evidence", f"evidence {len(singles)} single settings, the same seeds"):
+        several = [Candidate(), *log.finalists, *singles]
+        laboratory.run("evidence", several, points, search.seeds)
+
+
+FOR_KERNEL = 0.6
+"""The share of the time left for the kernel."""
+
+KERNEL_COSTS = 4
+"""A run on the kernel takes so many times as long as one on `sim`, about."""
 
 
 def _confirm(search: _Search, backend: str | None) -> None:
@@ -152,6 +228,13 @@ def _confirm(search: _Search, backend: str | None) -> None:
         )
         return
     points = question.points()
+    least = 1 if len(points) >= FEWEST else FEWEST
+    expected_s = search.cost_s(2 * len(points) * least * KERNEL_COSTS)
+    if backend is None and expected_s > 2 * laboratory.left_s():
+        log.notes.append(
+            f"Not confirmed on the kernel within the budget: that takes about {expected_s:.0f} s."
+        )
+        return
     pair = [Candidate(), advice.candidate]
     first = range(question.seed + FRESH, question.seed + FRESH + 1)
     try:
@@ -164,12 +247,24 @@ def _confirm(search: _Search, backend: str | None) -> None:
             one = laboratory.run("confirmation", pair, points, first, backend="linux")
             log.backend = f"Linux {one.plans[0].kernel}"
             run_s = float(one.runs["wall_s"].mean() or 0.0)  # type: ignore[arg-type]
+            if not search.is_random:
+                two = range(first.start, first.start + PAIR)
+                one = laboratory.run("confirmation", pair, points, two, backend="linux")
+                if not differs(table(one, question), question):
+                    return
             number = seeds_each(len(points))
             if len(points) == 1:
                 number = _seeds_for_kernel(search, advice)
-            fits = int(max(laboratory.left_s(), 0.0) * laboratory.threads * 0.35 / max(run_s, 1e-3))
-            least = 1 if len(points) >= FEWEST else FEWEST
-            number = min(number, max(fits // (2 * len(points)), least))
+            pair_s = 2 * len(points) * max(run_s, 1e-3) / laboratory.threads
+            fits = int(max(laboratory.left_s(), 0.0) / pair_s)
+            if backend is None and fits < least - 1:
+                raise _core.KernelError(
+                    f"that takes about {(least - 1) * pair_s - laboratory.left_s():.0f} s more "
+                    "than the budget has"
+                )
+            if (fitting := max(int(FOR_KERNEL * fits), least)) < number:
+                search.shortened(f"the kernel has {fitting} in place of {number} seeds")
+                number = fitting
             seeds = range(first.start, first.start + number)
             laboratory.run("confirmation", pair, points, seeds, backend="linux")
     except (_core.KernelError, _core.RunError) as error:
@@ -206,6 +301,10 @@ def _explain(search: _Search) -> None:
             causes.explained(laboratory, advice.candidate)
 
 
+BESIDE_COSTS = 1.5
+"""A run with one more flow that fills the link takes so many times as long, about."""
+
+
 def _beside(search: _Search) -> None:
     """Runs a flow of CUBIC beside today's setting and the advised one."""
     advice, question = search.conclude(), search.question
@@ -213,12 +312,19 @@ def _beside(search: _Search) -> None:
         return
     if any(one["name"] == BESIDE for one in question.plan["flows"]):
         return
-    runs = 2.5 * len(seeds_beside(question)) * len(question.points())
-    if search.has_time(runs, "what a flow of CUBIC beside it loses"):
+    seeds = seeds_beside(question)
+    paths = len(question.points())
+    runs = 2 * BESIDE_COSTS * paths
+    least = 1 if paths >= FEWEST else FEWEST
+    fitting = int(search.laboratory.left_s() / max(search.cost_s(runs), 1e-9))
+    if least <= fitting < len(seeds):
+        search.shortened(f"the harm to others has {fitting} in place of {len(seeds)} seeds")
+        seeds = seeds[:fitting]
+    if search.has_time(runs * len(seeds), "what a flow of CUBIC beside it loses"):
         with search.stage(
             BESIDE, "beside   a flow of CUBIC beside today's setting and the advised"
         ):
-            run_beside(search.laboratory, advice.candidate, BESIDE)
+            run_beside(search.laboratory, advice.candidate, BESIDE, seeds)
 
 
 def seeds_beside(question: Question) -> range:
@@ -227,7 +333,9 @@ def seeds_beside(question: Question) -> range:
     return range(first, first + (SEEDS if len(question.points()) < FEWEST else 1))
 
 
-def run_beside(laboratory: Laboratory, candidate: Candidate, stage: str) -> Results:
+def run_beside(
+    laboratory: Laboratory, candidate: Candidate, stage: str, seeds: range | None = None
+) -> Results:
     """A flow of CUBIC beside today's setting and beside a candidate."""
     question = laboratory.question
     flow, nodes = question.mine()[0], question.plan["nodes"]
@@ -239,29 +347,32 @@ def run_beside(laboratory: Laboratory, candidate: Candidate, stage: str) -> Resu
         stage,
         [Candidate(), candidate],
         question.points(),
-        seeds_beside(question),
+        seeds or seeds_beside(question),
         changes={"flows": [*question.plain["flows"], entry]},
     )
 
 
 def _map(search: _Search) -> None:
-    """Runs the finalists over other round trips and losses."""
+    """Runs the finalists over other round trips and losses: as many as there is time for."""
     question, log = search.question, search.log
     if not log.finalists:
         return
-    for size in (5, 3):
-        grid = terrain.grid(question, size)
-        if not grid:
-            return
-        contenders = _contenders(search)[: size if size == 5 else 2]
+    whole = terrain.grid(question)
+    if not whole:
+        return
+    grid, contenders = whole, _contenders(search)
+    for size, most in ((terrain.WHOLE, 4), (terrain.COARSE, 2), (terrain.CROSS, 1)):
+        grid, contenders = terrain.grid(question, size), _contenders(search)[:most]
         runs = (1 + len(contenders)) * len(grid) * terrain.SEEDS
-        # Longer round trips and more losses cost less than the path itself.
-        if size == 3 or runs * search.laboratory.run_s <= search.laboratory.left_s() * (
-            search.laboratory.threads
-        ):
+        if search.cost_s(runs) <= search.laboratory.left_s():
             break
     if not search.has_time(runs, "the map of round trips and losses"):
         return
+    if len(grid) < len(whole):
+        search.shortened(
+            f"the map has {len(grid)} of {len(whole)} round trips and losses, and "
+            f"{len(contenders)} {'setting' if len(contenders) == 1 else 'settings'}"
+        )
     seeds = range(question.seed + 3 * FRESH, question.seed + 3 * FRESH + terrain.SEEDS)
     with search.stage(MAP, f"map      {len(grid)} other round trips and losses"):
         search.laboratory.run(MAP, [Candidate(), *contenders], grid, seeds)

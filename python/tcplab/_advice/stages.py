@@ -21,6 +21,9 @@ from tcplab._results.results import Results
 from tcplab._run.run import run
 from tcplab._warnings import TcplabWarning
 
+MANY = 1_000_000
+"""More than there ever are."""
+
 FIRST = "first"
 """The stage of today's setting alone."""
 
@@ -35,8 +38,10 @@ class Laboratory:
     workers: int | None = None
     progress: bool | None = None
     began: float = field(default_factory=time.monotonic)
-    run_s: float = 0.0
-    """How long a run of today's setting takes."""
+    spent_s: float = 0.0
+    """How long the runs on `sim` took, all that went on at once together."""
+    runs: int = 0
+    """How many these were."""
     packets: float = 0.0
     """How many packets cross a link in it."""
 
@@ -49,11 +54,20 @@ class Laboratory:
         """How much of the budget is left."""
         return self.budget_s - (time.monotonic() - self.began)
 
+    @property
+    def each_s(self) -> float:
+        """How long a run takes, all that go on at once together."""
+        return self.spent_s / self.runs if self.runs else 0.0
+
+    def fitting(self, time_s: float, paths: int, seeds: int) -> int:
+        """How many candidates fit into a time, each over so many paths with so many seeds."""
+        each = self.each_s * paths * seeds
+        return int(max(time_s, 0.0) / each) if each > 0 else MANY
+
     def time(self, points: Sequence[Mapping[str, Any]], seed: int) -> None:
         """Runs today's setting over each path, to know how long a run takes."""
         results = self.run(FIRST, [Candidate()], points, range(seed, seed + 1))
-        means = results.runs.select("wall_s", "packet_hops").mean().row(0)
-        self.run_s, self.packets = float(means[0]), float(means[1])
+        self.packets = float(results.runs["packet_hops"].mean() or 0.0)  # type: ignore[arg-type]
 
     def run(
         self,
@@ -71,7 +85,15 @@ class Laboratory:
             # Warnings about today's path are shown once.
             if stage != FIRST:
                 warnings.simplefilter("ignore", TcplabWarning)
-            return self._run(experiment, stage, backend)
+            began = time.monotonic()
+            results = self._run(experiment, stage, backend)
+        # What captures, or has other flows, says nothing of other runs.
+        if backend == "sim" and changes is None:
+            # Of runs that were there already, the time that they took then.
+            then_s = float(results.runs["wall_s"].sum()) / self.threads
+            self.spent_s += max(time.monotonic() - began, then_s)
+            self.runs += len(results.runs)
+        return results
 
     def _run(self, experiment: Runnable, stage: str, backend: str) -> Results:
         return run(

@@ -19,8 +19,13 @@ SEEDS = 5
 
 RTT, LOSS = "rtt_ms", "loss"
 
+WHOLE, COARSE, CROSS = "whole", "coarse", "cross"
+"""How much of the map is drawn: all of it; with three round trips; of these, the path's own losses
+at each and its own round trip with each of the losses.
+"""
 
-def grid(question: Question, round_trips: int = 5) -> list[dict[str, Any]]:
+
+def grid(question: Question, size: str = WHOLE) -> list[dict[str, Any]]:
     """The paths of the map, each as values by key; nothing where the path has ranges already, or
     its round trip or losses cannot be given so.
     """
@@ -33,13 +38,15 @@ def grid(question: Question, round_trips: int = 5) -> list[dict[str, Any]]:
     # A queue that may change is as each candidate has it.
     fixed = {} if "queue" in question.settings else _fixed_queue(place, lane)
     losses = sorted({*LOSSES, loss})
-    factors = ROUND_TRIPS if round_trips >= len(ROUND_TRIPS) else (0.25, 1.0, 4.0)
+    factors = ROUND_TRIPS if size == WHOLE else (0.25, 1.0, 4.0)
     found = []
     for factor in factors:
         delays = _delays(question, place, base, factor * base)
         if delays is None:
             continue
         for one in losses:
+            if size == CROSS and factor != 1 and one != loss:
+                continue
             found.append({**delays, f"{place}.loss": f"{100 * one:.12g} %", **fixed})
     return found
 

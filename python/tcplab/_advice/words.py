@@ -10,6 +10,7 @@ from tcplab._advice import terrain
 from tcplab._advice.advice import NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.goals import GOALS, Goal
+from tcplab._advice.keeping import BROKEN, KEPT, Kept
 from tcplab._advice.levers import TODAY, Candidate, word
 from tcplab._advice.question import Question, room
 from tcplab.capture import WAITS
@@ -22,6 +23,7 @@ def sentences(advice: Advice) -> list[str]:
     """All sentences of the advice, the answer first."""
     return [
         *answer(advice),
+        *limits(advice),
         *cost(advice),
         *why(advice),
         *flips(advice),
@@ -51,9 +53,13 @@ def answer(advice: Advice) -> list[str]:
         kernel = advice.log.backend or "linux"
         words = f"{change(goal, told)}, {_over(told)}"
         if advice.verdict == UNCONFIRMED:
-            found.insert(
-                0, f"Change nothing yet: the kernel does not confirm what sim says ({words})."
+            broken = [one for one in advice.broken("linux") if one.candidate == told.candidate]
+            why = (
+                f"by the kernel's runs it breaks the limit `{broken[0].limit}`"
+                if broken
+                else f"the kernel does not confirm what sim says ({words})"
             )
+            found.insert(0, f"Change nothing yet: {why}.")
             found[1] = f"What sim says: {found[1]}"
         else:
             found.append(f"On the kernel ({kernel}): {words}.")
@@ -90,14 +96,22 @@ def _nothing(advice: Advice) -> str:
     own = [one for one in advice.gains if one.goal == goal.name]
     if not own:
         return "Change nothing: no setting that was tried did better than today's in the search."
-    best = max(own, key=lambda one: one.gain)
+    broken = {one.candidate for one in advice.broken()}
+    keeping = [one for one in own if one.candidate not in broken]
+    if not keeping:
+        return (
+            "Change nothing: every setting that was examined surely breaks a limit, and none that "
+            "keeps all of them did better than today's in the search."
+        )
+    best = max(keeping, key=lambda one: one.gain)
     limits = f" ({_limits(goal, best)})" if best.low is not None else ""
     if best.low is not None and best.low > 0 and best.gain >= goal.worth and not best.is_better:
         number = len(advice.log.finalists)
         limits += f"; by the interval that {number} finalists need, it cannot be told"
+    keeps = " that keeps the limits" if advice.question.limits else ""
     return (
-        f"Change nothing: nothing is distinguishably better than today's setting by at least "
-        f"{_worth(goal)}. The best that was examined, {best.candidate}: "
+        f"Change nothing: nothing{keeps} is distinguishably better than today's setting by at "
+        f"least {_worth(goal)}. The best that was examined, {best.candidate}: "
         f"{_more(goal, best.gain)}{limits}, {_over(best)}, on sim."
     )
 
@@ -180,6 +194,58 @@ def number(value: float) -> str:
         return f"{value:,.0f}"
     text = f"{value:.3g}"
     return f"{value:.6f}".rstrip("0") if "e" in text else text
+
+
+def limits(advice: Advice) -> list[str]:
+    """Whether the advised setting and today's keep each limit, and what is not advised since it
+    surely breaks one.
+    """
+    found = []
+    names = list(dict.fromkeys([advice.candidate.name, TODAY]))
+    for limit in advice.question.limits:
+        own = {
+            (one.candidate, one.backend): one for one in advice.limits if one.limit == limit.text
+        }
+        told = [
+            f"{'today' if name == TODAY else 'the change'}"
+            f"{'' if backend == 'sim' else f' on the kernel ({backend})'} "
+            f"{_keeps(one, limit.goal)}"
+            for name in names
+            for (candidate, backend), one in own.items()
+            if candidate == name
+        ]
+        if told:
+            found.append(f"Limit `{limit.text}`: {'; '.join(told)}.")
+        gains = {one.candidate: one for one in advice.gains
+                 if one.goal == advice.question.goal.name}  # fmt: skip
+        out = [
+            one
+            for one in own.values()
+            if one.verdict == BROKEN and one.candidate not in names and one.backend == "sim"
+            and (told_gain := gains.get(one.candidate)) is not None and told_gain.is_better
+        ]  # fmt: skip
+        if out:
+            several = ", ".join(
+                f"{one.candidate} ({gain(advice.question.goal, gains[one.candidate].gain)}; "
+                f"{_number_of(one, limit.goal)})"
+                for one in out
+            )
+            found.append(f"Better and not advised, since it surely breaks that limit: {several}.")
+    return found
+
+
+def _keeps(one: Kept, goal: Goal) -> str:
+    verb = {KEPT: "keeps it", BROKEN: "breaks it"}.get(one.verdict, "may keep it or not")
+    return f"{verb}, with {_number_of(one, goal)}"
+
+
+def _number_of(one: Kept, goal: Goal) -> str:
+    unit = f" {goal.unit}" if goal.unit else ""
+    limits = "" if one.low is None or one.high is None else (
+        f" ({number(one.low)} to {number(one.high)})"
+    )  # fmt: skip
+    at = f" at {one.point}" if one.point else ""
+    return f"{goal.words} {number(one.mean)}{unit}{limits}{at}"
 
 
 def cost(advice: Advice) -> list[str]:
@@ -361,6 +427,9 @@ def queue(given: Mapping[str, Any]) -> str:
 
 def span(given: Any) -> str:
     """A range in a few words."""
+    if isinstance(given, Mapping) and "kind" in given:
+        several = given.get("values")
+        return f"drawn from {len(several)} values" if several else f"drawn, {word(given)}"
     if isinstance(given, Mapping):
         return f"from {given['from']} to {given['to']}"
     return ", ".join(map(value, given))

@@ -88,10 +88,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--over",
         action="append",
         default=[],
-        type=partial(_values, "rtt=10ms..200ms"),
+        type=_range,
         metavar="KEY=RANGE",
         help="advise for a range of paths: a parameter, a key or a flag above with a range, "
         "rtt=10ms..200ms, or a list of values; may be given several times",
+    )
+    asked.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="LIMIT",
+        help="what an advised setting must keep: 'retransmissions <= 3 %%', 'latency <= 60 ms'; "
+        "may be given several times",
     )
     asked.add_argument(
         "--budget",
@@ -141,6 +149,7 @@ def run(args: argparse.Namespace) -> int:
         keep=args.keep,
         change=dict(args.change),
         over=ranges,
+        limits_=args.limit,
     )
     name = _arguments.safe(_arguments.stem(args.file)) if args.file is not None else None
     out = args.out or Path("results") / (f"advise-{name}" if name else "advise")
@@ -174,7 +183,7 @@ def _by_destination(args: argparse.Namespace) -> int:
     """Advises a setting for each destination."""
     from tcplab._advice import destinations  # noqa: PLC0415 (SciPy takes a while)
 
-    of_one = ("file", "goal", "may", "mine", "keep", "change", "over", "changes")
+    of_one = ("file", "goal", "may", "mine", "keep", "change", "over", "limit", "changes")
     if given := [name for name in of_one if getattr(args, name)] or [*trying.given(args)]:
         name = {"mine": "for", "changes": "set"}.get(given[0], given[0])
         raise _core.ConfigError(
@@ -232,6 +241,12 @@ def _names(text: str) -> tuple[str, ...]:
     if not found:
         raise argparse.ArgumentTypeError("names nothing")
     return found
+
+
+def _range(text: str) -> tuple[str, Any]:
+    key, found = _values("rtt=10ms..200ms", text)
+    is_table = isinstance(found, list) and len(found) == 1 and isinstance(found[0], dict)
+    return key, found[0] if is_table else found
 
 
 def _values(example: str, text: str) -> tuple[str, Any]:

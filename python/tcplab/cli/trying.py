@@ -20,6 +20,9 @@ from tcplab.cli import _arguments
 from tcplab.cli import run as runs
 from tcplab.cli._output import say
 
+RTT = "40 ms"
+"""Of a path, unless a flag says another."""
+
 MADE = "# Made by: "
 """The first line of files written by `--save`."""
 
@@ -155,7 +158,7 @@ def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     if "flows" in values and any(value in calls for value in values.get("traffic", [])):
         # Calls that begin at the same instant would send all their packets in bursts.
         flow["start_jitter"] = "20 ms"
-    dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": ["40 ms"], "queue": "1 BDP"}
+    dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": [RTT], "queue": "1 BDP"}
     plain: dict[str, Any] = {
         "name": "try",
         "duration": "10 s",
@@ -195,8 +198,11 @@ def with_ranges(
     """
     spans = {name: span_or_list(found) for name, found in values.items()}
     spans |= {name: one for name, one in over.items() if name in FLAGS}
+    # What is drawn has no first value; that of the flag stands until then.
     first = {
-        name: [one["from"]] if isinstance(one, dict) else one[:1] for name, one in spans.items()
+        name: [one["from"]] if isinstance(one, dict) else one[:1]
+        for name, one in spans.items()
+        if not isinstance(one, dict) or "from" in one
     }
     plain = _experiment(first)
     ranges = {key: one for key, one in over.items() if key not in FLAGS}
@@ -206,7 +212,7 @@ def with_ranges(
         path = FLAGS[name].path
         if path == "rtt":
             plain["network"]["dumbbell"]["rtts"] = ["$rtt"]
-            plain["let"] = {"rtt": first[name][0]}
+            plain["let"] = {"rtt": first[name][0] if name in first else RTT}
         ranges[path] = one
     return plain, ranges
 

@@ -1,0 +1,59 @@
+"""Limits for goals: numbers of a run that advised settings must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcplab._advice import goals
+from tcplab._advice.goals import Goal
+from tcplab._core import ConfigError
+from tcplab._quantities import numbers
+
+KINDS = {"Mbit/s": ("mbit_s", 1.0), "s": ("ms", 1000.0), "ms": ("ms", 1.0), "%": ("share", 0.01)}
+"""By the unit of a goal, the kind of its quantities, and the unit in that of the kind."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit for a goal, in the goal's unit."""
+
+    text: str
+    goal: Goal
+    is_most: bool
+    """Whether the value is the most that is allowed; otherwise it is the least."""
+    value: float
+
+    def is_broken_by(self, number: float) -> bool:
+        """Whether a number is beyond the limit."""
+        return number > self.value if self.is_most else number < self.value
+
+    def beyond(self, number: float) -> float:
+        """How far a number is beyond the limit; below zero where it keeps it."""
+        return number - self.value if self.is_most else self.value - number
+
+
+def read(texts: Sequence[str], flows: Sequence[Mapping[str, Any]]) -> list[Limit]:
+    """Limits as `[advise]` has them.
+
+    Raises:
+        ConfigError: A limit is none, or the flows give its goal no number.
+    """
+    return [_read(text, flows) for text in texts]
+
+
+def _read(text: str, flows: Sequence[Mapping[str, Any]]) -> Limit:
+    sign = next((sign for sign in ("<=", ">=") if sign in text), None)
+    if sign is None:
+        raise ConfigError(
+            f"limits: {text!r} is not a goal, <= or >=, and a value, like 'retransmissions <= 3 %'"
+        )
+    name, value = (part.strip() for part in text.split(sign, 1))
+    goal = goals.known(name, flows, "limits")
+    kind, unit = KINDS.get(goal.unit, ("number", 1.0))
+    found = numbers([value])
+    if found is None or found[0] != kind:
+        like = f"3 {goal.unit}".rstrip() if goal.unit else "0.9"
+        raise ConfigError(f"limits: {text!r}: the value of {name} is one like {like!r}")
+    return Limit(f"{name} {sign} {value}", goal, sign == "<=", float(found[1][0]) / unit)
