@@ -87,7 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_range,
         metavar="KEY=RANGE",
         help="advice that is to hold over a range of paths: a parameter, a key or a flag above "
-        "with all between two values, rtt=10ms..200ms, or a list; may be given several times",
+        "with all between two values, rtt=10ms..200ms, a list, or a table with a distribution or "
+        "a file of values, rtt={file='rtts.txt'}; may be given several times",
     )
     asked.add_argument(
         "--limit",
