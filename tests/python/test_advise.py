@@ -175,6 +175,21 @@ REFUSED = [
     (["--rtt", "100ms..10ms"], "over: rtt: 100ms is not less than 10ms"),
     (["--over", "rtt=1ms..1%"], "are not two quantities of one kind"),
     (["--over", "network.dumbbell.rate=10M..20M", "--over", "flows.flow.colour=1..2"], "colour"),
+    (["--over", "rtt={kind='lognormal',median='40ms'}"], "advise.over.rtt.sigma: is missing"),
+    (["--over", "rtt={kind='gauss',mean='40ms'}"], 'no distribution of values is called "gauss"'),
+    (["--over", "rtt={kind='pareto',shape=2,least='9ms',max='1s'}"], 'there is no key "max" here'),
+    (["--over", "rtt={kind='normal',mean='40ms',deviation='1%'}"], "two quantities of one kind"),
+    (["--over", "rtt={kind='normal',mean='0ms',deviation='1ms'}"], "0ms is not more than zero"),
+    (
+        ["--over", "rtt={kind='uniform',least='9ms',most='8ms'}"],
+        "over: rtt: the least value, 9ms, is not less than the most, 8ms",
+    ),
+    (
+        ["--over", "rtt={kind='normal',mean='1s',deviation='1ms',most='9ms'}"],
+        "over: rtt: hardly any of the distribution lies between 0 and 9ms",
+    ),
+    (["--over", "rtt={file='none.txt'}"], 'over.rtt.file: the file "none.txt" cannot be read'),
+    (["--over", "loss={kind='uniform',least=0.5,most=1.5}"], "network.dumbbell.loss"),
     (["--limit", "latency"], "'latency' is not a goal, <= or >=, and a value"),
     (["--limit", "speed >= 3 Mbit/s"], "limits: there is no 'speed'; there are goodput"),
     (["--limit", "page-time <= 3 s"], "limits: page-time: needs flows of the kind web"),
@@ -425,6 +440,51 @@ def test_scripts_of_an_earlier_answer_go_and_other_files_stay(
     assert (other / "apply" / "undo.sh").read_text() == "of another program"
 
 
+def written(*lines: str) -> str:
+    """The file of a transfer whose question has these lines."""
+    return "\n".join(
+        [
+            'duration = "5 s"',
+            "[network.dumbbell]",
+            'rate = "10 Mbit/s"',
+            'delay = "20 ms"',
+            "[[flows]]",
+            'from = "left1"',
+            'to = "right1"',
+            "[advise]",
+            *lines,
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            'over = { "network.dumbbell.loss" = { kind = "pareto", least = 0.01 } }',
+            'advise.over."network.dumbbell.loss".shape: is missing',
+        ),
+        (
+            'over = { "network.dumbbell.loss" = { form = "pareto" } }',
+            'advise.over."network.dumbbell.loss": expected a list of values',
+        ),
+        (
+            'over = { "network.dumbbell.loss" = { kind = "normal", mean = true, deviation = 1 } }',
+            'loss".mean: true is not a quantity, like "40 ms" or 0.01',
+        ),
+        ('limits = ["retransmissions < 3 %"]', "is not a goal, <= or >=, and a value"),
+        ('limits = ["retransmission <= 3 %"]', 'did you mean "retransmissions"?'),
+    ],
+)
+def test_mistakes_of_a_file_have_their_place(
+    line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "asked.toml"
+    file.write_text(written(line))
+    assert main(["advise", str(file), "--out", str(tmp_path / "out")]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("given", "share", "value"),
     [
@@ -462,6 +522,21 @@ def test_draws_are_seeded_and_lie_as_the_distribution_says() -> None:
     }
     values = {"rtt": {"kind": "empirical", "values": ["10 ms", "20 ms"]}}
     assert {one["rtt"] for one in points(values)} == {"10 ms", "20 ms"}
+
+
+def test_advice_over_a_file_of_values_is_repeated_without_it(tmp_path: Path) -> None:
+    file, out = tmp_path / "asked.toml", tmp_path / "out"
+    over = 'over = { "network.dumbbell.loss" = { file = "losses.txt" } }'
+    file.write_text(written('change = { cc = ["bbr"] }', over))
+    (tmp_path / "losses.txt").write_text("1 %\n\n0.02\n4 %\n")
+    assert main(["advise", str(file), "--on", "sim", "--quiet", "--out", str(out)]) == 0
+    (tmp_path / "losses.txt").unlink()
+    plain = json.loads((out / "advice.json").read_text())
+    # CUBIC has less than half of the link at any of these losses, BBR most of it.
+    assert plain["advised"][0]["value"] == "bbr"
+    assert {one["point"] for one in plain["paths"]} == {"loss 1 %", "loss 0.02", "loss 4 %"}
+    assert "drawn from 3 values" in (out / "advice.md").read_text()
+    assert main(["verify", str(out)]) == 0
 
 
 def test_what_breaks_a_limit_is_not_advised(advised: tuple[Path, lab.Advice]) -> None:

@@ -7,6 +7,7 @@
 //! | `delay_changes.trace` | a time in seconds and a delay in milliseconds |
 //! | `light.trains.file` | a time, a delay and opportunities, in milliseconds (CellReplay) |
 //! | `jitter.file`, `contention.access.file`, `rtts.file` | a time in milliseconds |
+//! | `advise.over.KEY.file` | a value as the key takes it |
 //!
 //! `graph.file` names a network, see [`graph`](crate::graph).
 
@@ -50,13 +51,17 @@ impl Parameters {
     }
 }
 
-/// Reads the files that the experiment's network names, relative to `folder`.
+/// Reads the files that an experiment names, relative to `folder`: those of its network, and those
+/// of the ranges for advice.
 pub(crate) fn expand(
     tree: &mut Value,
     folder: &Path,
     parameters: Parameters,
     mistakes: &mut Vec<Mistake>,
 ) {
+    if let Some(Value::Object(over)) = tree.pointer_mut("/advise/over") {
+        read_ranges(over, folder, mistakes);
+    }
     let Some(network) = tree.get_mut("network") else { return };
     let at = Place::Root.key("network");
     if let Some(Value::Object(graph)) = network.get_mut("graph") {
@@ -88,6 +93,24 @@ fn read_graph(
         Err(reason) => {
             let problem = Problem::Invalid(format!("the file \"{name}\" {reason}"));
             mistakes.push(problem.at(at.key("file")));
+        }
+    }
+}
+
+/// Puts the values of files in the place of their names.
+fn read_ranges(over: &mut Map<String, Value>, folder: &Path, mistakes: &mut Vec<Mistake>) {
+    let advise = Place::Root.key("advise");
+    let at = advise.key("over");
+    for (key, axis) in over {
+        let Some(table) = axis.as_object().filter(|table| table.len() == 1) else { continue };
+        let Some(name) = table.get("file").and_then(Value::as_str) else { continue };
+        match content(&folder.join(name), MOST_BYTES).and_then(|text| values(&text)) {
+            Ok(content) => *axis = content,
+            Err(reason) => {
+                let problem = Problem::Invalid(format!("the file \"{name}\" {reason}"));
+                mistakes.push(problem.at(at.key(key).key("file")));
+                *axis = json!([0]);
+            }
         }
     }
 }
@@ -234,9 +257,25 @@ fn times(text: &str) -> Result<Value, String> {
     Ok(json!({ "kind": "empirical", "times": list }))
 }
 
+/// Values of any key: numbers, or text with a unit.
+fn values(text: &str) -> Result<Value, String> {
+    let list: Vec<Value> = lines(text).map(|(_, line)| crate::document::value(line)).collect();
+    if list.is_empty() {
+        return Err("has no values".into());
+    }
+    Ok(json!({ "kind": "empirical", "values": list }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_numbers_or_have_a_unit() {
+        let read = values("21 ms\n\n0.01\n").unwrap();
+        assert_eq!(read, json!({ "kind": "empirical", "values": ["21 ms", 0.01] }));
+        assert_eq!(values("\n").unwrap_err(), "has no values");
+    }
 
     #[test]
     fn opportunities_of_a_millisecond_are_counted() {

@@ -63,7 +63,9 @@ def advise(
         may: Where settings may change: `sender`, `receiver`, `router`, or `all`.
         keep: Settings that stay as they are.
         change: Values to try by setting, in place of the usual ones.
-        over: The paths that it is to hold for: by key a list, or `{"from": ..., "to": ...}`.
+        over: The paths that it is to hold for: by key a list, `{"from": ..., "to": ...}`, a
+            distribution like `{"kind": "lognormal", "median": "40 ms", "sigma": 0.5}`, or
+            `{"file": ...}` with a value on each line.
         limits: What the advised settings must keep: `["retransmissions <= 3 %"]`.
         budget_s: How long it may take, in seconds. What does not fit is left out, and said.
         backend: `linux` if the kernel has to confirm it, `sim` if it need not; by default it does

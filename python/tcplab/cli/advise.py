@@ -91,7 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_range,
         metavar="KEY=RANGE",
         help="advise for a range of paths: a parameter, a key or a flag above with a range, "
-        "rtt=10ms..200ms, or a list of values; may be given several times",
+        "rtt=10ms..200ms, a list of values, or a table with a distribution or a file of values, "
+        "rtt={file='rtts.txt'}; may be given several times",
     )
     asked.add_argument(
         "--limit",

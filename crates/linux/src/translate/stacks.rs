@@ -2,6 +2,7 @@
 //!
 //! Options with the kernel's own value (the profile `linux-6.12`) need no setting.
 
+use serde_json::json;
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
 use tcplab_model::{
@@ -250,6 +251,7 @@ impl<'a> Hosts<'a> {
         let module = kernel_name(&stack.cc.name);
         for (name, value) in params {
             let place = format!("{}.cc.{name}", flow.place);
+            let (name, value) = &in_kernel(module, name, value);
             // A user's congestion control has the parameters of its module.
             let known = PARAMETERS.iter().find(|(known, _)| *known == module).map(|it| it.1);
             if known.is_some_and(<[_]>::is_empty) {
@@ -300,6 +302,20 @@ impl<'a> Hosts<'a> {
         let hosts = self.namespaces.into_iter().map(host).collect();
         (self.common.into_iter().collect(), hosts)
     }
+}
+
+/// A parameter as the kernel has it: CUBIC's `beta` and `c` are shares and reals in the standard, and
+/// parts of 1024 in the kernel.
+fn in_kernel(module: &str, name: &str, value: &serde_json::Value) -> (String, serde_json::Value) {
+    let parts = |scale: f64| value.as_f64().map(|number| json!((number * scale).round() as i64));
+    let converted = match (module, name, value.as_f64()) {
+        ("cubic", "beta", Some(share)) if share <= 1.0 => ("beta", parts(1024.0)),
+        // Ten of 1024 for each segment per second cubed.
+        ("cubic", "c", _) => ("bic_scale", parts(102.4)),
+        ("cubic", "tcp_friendly", _) => ("tcp_friendliness", Some(value.clone())),
+        _ => return (name.into(), value.clone()),
+    };
+    (converted.0.into(), converted.1.unwrap_or_else(|| value.clone()))
 }
 
 /// The parameters of the kernel's congestion controls.

@@ -23,7 +23,10 @@ mod stack;
 mod traffic;
 mod vary;
 
-pub use advise::{Advise, Goal, Over, Side};
+pub use advise::{
+    AdviceLimit, Advise, Distribution, EmpiricalValues, ExponentialValues, Goal, LogNormalValues,
+    NormalValues, Over, ParetoValues, Quantity, Side, UniformValues,
+};
 pub use change::Change;
 pub use changes::{
     DelayChanges, DelayRule, Handover, OPPORTUNITY_BYTES, OutageRule, Outages, Periodic,
