@@ -39,7 +39,7 @@ pub(crate) fn settle() {
 const FIRST_START: u64 = 2 * SECOND;
 /// The kernel's timers have places up to this far apart, and `CoDel` counts in units of 1024 ns: to begin
 /// later by a multiple of both changes nothing. The simulator has the same places
-/// (`crates/tcp/src/settings.rs`).
+/// (`crates/tcp/src/timer/wheel.rs`).
 const PLACES: u64 = 4_096_000_000;
 
 /// When an experiment begins: two seconds after boot, or later by whole places of timers, since the kernel
