@@ -5,7 +5,7 @@
 //! From DCTCP it has `alpha`, a moving average of the share of marked packets, and the cut by half
 //! of alpha. The differences make it suitable for unprepared paths:
 //!
-//! - Both ends count marks (AccECN, RFC 9768), so no special receiver is needed.
+//! - Both ends count marks (accurate ECN, RFC 9768), so no special receiver is needed.
 //! - Segments are paced at one window a round trip, twice that in slow start, in bursts of at most
 //!   0.25 ms at that rate: a queue that marks from a few packets on would take longer bursts for
 //!   congestion.

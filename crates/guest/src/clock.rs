@@ -39,7 +39,7 @@ pub(crate) fn settle() {
 const FIRST_START: u64 = 2 * SECOND;
 /// The kernel's timer wheel repeats after at most this time, and `CoDel` counts in units of 1024
 /// ns: starting later by a multiple of both changes nothing. The simulator uses the same constant
-/// (`crates/tcp/src/settings.rs`).
+/// (`crates/tcp/src/timer/wheel.rs`).
 const PLACES: u64 = 4_096_000_000;
 
 /// The start of an experiment: two seconds after boot, or later by whole periods of the timer
