@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import tcplab
-from tcplab import _core, _json
+from tcplab import _core
+from tcplab._results import json_output
 
 Schema = dict[str, Any]
 
@@ -249,20 +250,20 @@ interval beside it:
 
 def json_page() -> str:
     """What `--format json` prints, from its schema."""
-    schema = _json.schema()
+    schema = json_output.schema()
     parts = [NOTICE, JSON, "| key | type | meaning |", "|---|---|---|"]
     for key, value in schema["properties"].items():
         is_sure = key in schema["required"]
         kind = f"[rows](#{key})" if key in ROWS else kind_of(value, {}, set())
         meaning = value["description"] if is_sure else f"{value['description']} May be missing."
         parts.append(f"| `{key}` | {kind} | {meaning} |")
-    endings = "\n".join(f"- `...{name}`: {meaning}" for name, meaning in _json.INTERVALS.items())
+    endings = "\n".join(f"- `...{name}`: {meaning}" for name, meaning in json_output.INTERVALS.items())
     for key, about in ROWS.items():
         row = schema["properties"][key]["items"]
         parts += ["", f"## {key}", "", about.format(endings=endings).strip(), ""]
         parts += ["| key | type | meaning |", "|---|---|---|"]
         for name, value in row["properties"].items():
-            if not (key == "summary" and name.endswith(tuple(_json.INTERVALS))):
+            if not (key == "summary" and name.endswith(tuple(json_output.INTERVALS))):
                 meaning = value["description"].replace("|", "\\|")
                 parts.append(f"| `{name}` | {kind_of(value, {}, set())} | {meaning} |")
     return "\n".join(parts) + "\n"

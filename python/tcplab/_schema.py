@@ -27,13 +27,16 @@ __all__ = [
     "Contention",
     "Cpu",
     "DelayRule",
+    "Distribution",
     "DropheadQueue",
     "DroptailQueue",
     "Dualpi2Queue",
     "Dumbbell",
+    "EmpiricalDistribution",
     "EmpiricalSizes",
     "EmpiricalSpread",
     "Experiment",
+    "ExponentialDistribution",
     "ExponentialSpread",
     "FatTree",
     "FixedSizes",
@@ -53,14 +56,17 @@ __all__ = [
     "Link",
     "LinkSettings",
     "ListedLoss",
+    "LognormalDistribution",
     "LognormalSizes",
     "Loss",
     "Measure",
     "Memory",
     "Network",
+    "NormalDistribution",
     "NormalSpread",
     "OnOffTraffic",
     "OutageRule",
+    "ParetoDistribution",
     "ParetoSizes",
     "ParetoSpread",
     "ParkingLot",
@@ -88,6 +94,7 @@ __all__ = [
     "Traffic",
     "Train",
     "UdpTraffic",
+    "UniformDistribution",
     "UniformSpread",
     "Until",
     "WebTraffic",
@@ -97,28 +104,26 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Experiment(Runnable):
-    """An experiment: a network, the traffic that crosses it and the transport that each flow
-    uses.
-    """
+    """An experiment: a network, its traffic, and the transport of each flow."""
 
     name: str | None = None
-    """What tables and plots call the experiment, like "two algorithms, one bottleneck". By default
-    "experiment".
+    """The name of the experiment in tables and plots, like "two algorithms, one bottleneck". By
+    default "experiment".
     """
 
     duration: str
-    """How long to simulate: "60 s"."""
+    """The simulated time: "60 s"."""
 
     seed: int | str | None = None
-    """Where the random numbers start. The same seed gives the same run, to the last bit. By default
+    """The seed of all random numbers. The same seed gives the same run, to the last bit. By default
     `1`.
     """
 
     repeat: int | str | Until | Mapping[str, Any] | None = None
-    """How often to run each variant: repetition r, from 0, has the seed `seed + r`. All variants of
-    a sweep use the same seeds, so that they can be compared in pairs.  `"2 %"`, or `{ until = "2
-    %", at_most = 100 }`, runs so many repetitions that the mean goodput of each class of flows is
-    known to within 2 %. By default `1`.
+    """The number of repetitions of each variant: repetition r, from 0, has the seed `seed + r`. All
+    variants of a sweep use the same seeds, so that they can be compared in pairs.  `"2 %"`, or `{
+    until = "2 %", at_most = 100 }`, repeats until the mean goodput of each class of flows is known
+    to within 2 %. By default `1`.
     """
 
     network: Network | Mapping[str, Any] | str | None = None
@@ -126,64 +131,62 @@ class Experiment(Runnable):
 
     hosts: Mapping[str, Host | Mapping[str, Any]] | str | None = None
     """Settings of single hosts, by name: `[hosts.server]`. A `*` in the name stands for a number:
-    `[hosts."left*"]`; what is said for a name without one counts more.
+    `[hosts."left*"]`. A name without a `*` takes precedence.
     """
 
     stack: Stack | Mapping[str, Any] | str | None = None
-    """The transport of all hosts and flows, where they say nothing else."""
+    """The transport of all hosts and flows, unless they set their own."""
 
     flows: Sequence[Flow | Mapping[str, Any]] | str | None = None
-    """The traffic, one entry for each kind of flow."""
+    """The traffic, with one entry for each kind of flow."""
 
     kernel: str | None = None
-    """Which kernel runs it, by its name in `tcplab kernel list`: "6.12". Only the backend `linux`
-    has one.
+    """The kernel to use, by its name in `tcplab kernel list`: "6.12". Only for the backend
+    `linux`.
     """
 
     measure: Measure | Mapping[str, Any] | str | None = None
-    """The part of the experiment that results are of: `measure = { from = "200 s", to = "800 s" }`.
+    """The part of the experiment that results cover: `measure = { from = "200 s", to = "800 s" }`.
     By default all of it.
     """
 
     every: str | None = None
-    """How long the intervals of the table `intervals` are, in which each flow has a row: "1 s".
-    They follow each other from the beginning of the measured part to its end, where the last one
-    may be shorter. By default there are none.
+    """The length of the intervals in the table `intervals`, which has a row for each flow and
+    interval: "1 s". Intervals cover the measured part from its beginning; the last one may be
+    shorter. By default there are none.
     """
 
     change: Mapping[str, Any] | None = None
-    """Settings that change while the run goes on: `at = "30 s"`, and from then on `"flows[0].cc" =
-    "bbr"`. Keys stand by their path as in `sweep`, parameters by their name. What can change is the
-    congestion control of flows, and the rate, the delay and the queue of links. Swept as
-    `"change.flows[0].cc" = ["cubic", "bbr"]`, all runs go on from one state.
+    """Settings that change during the run: `at = "30 s"`, and from then on `"flows[0].cc" = "bbr"`.
+    Keys are given by path as in `sweep`, and parameters by name. The congestion control of flows
+    can change, and the rate, delay and queue of links. Swept as `"change.flows[0].cc" = ["cubic",
+    "bbr"]`, all runs continue from one shared state.
     """
 
     record: Record | Mapping[str, Any] | str | None = None
-    """What to write down."""
+    """The data to record."""
 
     let: Mapping[str, Any] | None = None
-    """Parameters: values by name, `rtt = "40 ms"`. Where a value stands, in tables, lists and other
-    parameters too, the text `"$rtt"` stands for it. A text that is to be `$rtt` itself is written
-    `"$$rtt"`.
+    """Parameters: values by name, `rtt = "40 ms"`. The text `"$rtt"` stands for the value, also in
+    tables, lists and other parameters. A literal `$rtt` is written `"$$rtt"`.
     """
 
     sweep: Mapping[str, Sequence[Any]] | None = None
-    """Lists of values for any parameter by its name, or key by its path: `rtt = ["10 ms", "40
-    ms"]`, `"flows[0].cc" = ["newreno", "cubic"]`. All combinations are run; the first key changes
-    slowest.
+    """Lists of values for any parameter by name, or key by path: `rtt = ["10 ms", "40 ms"]`,
+    `"flows[0].cc" = ["newreno", "cubic"]`. All combinations are run; the first key changes slowest.
     """
 
     zip: Sequence[Mapping[str, Sequence[Any]]] | None = None
-    """Tables like `sweep`, whose keys step together: with `[[zip]]`, `rate = ["1 Mbit/s", "1
+    """Tables like `sweep`, whose keys change together: with `[[zip]]`, `rate = ["1 Mbit/s", "1
     Gbit/s"]` and `rtt = ["200 ms", "2 ms"]` are two variants. Each `[[zip]]` is combined with all
     others, and with the sweep, which changes faster.
     """
 
     variants: Mapping[str, Mapping[str, Any]] | None = None
-    """Settings by the name of a variant, like `[variants.tuned]`: parameters by their name, keys by
-    their path, or tables, which are merged into those that are there (a table with a `kind` takes
-    their place). Each variant runs with everything that is swept; tables and charts have its name
-    as `variant`. The first variant comes first.
+    """Settings by the name of a variant, like `[variants.tuned]`: parameters by name, keys by path,
+    or tables, which are merged into the existing ones (a table with a `kind` replaces the existing
+    one). Each variant is run with the whole sweep. Tables and charts have its name in the column
+    `variant`. The first variant comes first.
     """
 
     advise: Advise | Mapping[str, Any] | str | None = None
@@ -192,60 +195,59 @@ class Experiment(Runnable):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Until(Value):
-    """Repetitions until means are known well enough: rounds of repetitions are added to all
+    """Repetitions until means have the required precision. Rounds of repetitions are added to all
     variants, each half as many again, until the 95 % confidence interval of every class of flows of
-    every variant is narrow enough. Where nothing is random, two repetitions are run.
+    every variant is narrow enough. Without randomness, two repetitions are run.
     """
 
     until: float | str
-    """How far the limits of the interval may be from the mean, as a share of it: "2 %"."""
+    """The half-width of the interval, as a share of the mean: "2 %"."""
 
     at_most: int | str | None = None
-    """No more repetitions than this are run, even if the interval is wider. By default `100`."""
+    """The maximum number of repetitions, even if the interval is wider. By default `100`."""
 
     at_least: int | str | None = None
-    """No fewer repetitions than this are run. Fewer than 10 allow no interval. By default `10`."""
+    """The minimum number of repetitions. Fewer than 10 allow no interval. By default `10`."""
 
     of: str | None = None
-    """What the mean is of, over the flows of a class. By default "goodput"."""
+    """The measure whose mean is estimated, over the flows of a class. By default "goodput"."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DroptailQueue(Value):
-    """Drops what does not fit."""
+    """Drops arriving packets when the queue is full."""
 
     limit: str | None = None
-    """How much it holds: "1 BDP". By default "1 BDP"."""
+    """The queue limit: "1 BDP". By default "1 BDP"."""
 
     KIND: ClassVar[str] = "droptail"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DropheadQueue(Value):
-    """Drops the packets that have waited longest for one that does not fit: senders hear of it
-    sooner.
-    """
+    """Drops the oldest packets when the queue is full, so that senders detect losses sooner."""
 
     limit: str | None = None
-    """How much it holds: "1 BDP". By default "1 BDP"."""
+    """The queue limit: "1 BDP". By default "1 BDP"."""
 
     KIND: ClassVar[str] = "drophead"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RedQueue(Value):
-    """Drops at random, the more the longer the queue has been. With `ecn`, a `weight` of 1 and
-    `min` equal to `max` it is a threshold: a packet that finds so much waiting is marked (DCTCP).
+    """Drops packets at random, more often the longer the average queue. With `ecn`, a `weight` of 1
+    and `min` equal to `max`, RED is a threshold: a packet that finds so long a queue is marked
+    (DCTCP).
     """
 
     limit: str | None = None
-    """How much it holds: "250 packets". By default "1 BDP"."""
+    """The queue limit: "250 packets". By default "1 BDP"."""
 
     min: str
     """The average length from which packets are dropped: "0.1 BDP"."""
 
     max: str
-    """The average length at which the probability reaches its most: "0.3 BDP". Not less than
+    """The average length at which the probability reaches `probability`: "0.3 BDP". At least
     `min`.
     """
 
@@ -256,17 +258,17 @@ class RedQueue(Value):
     """The weight of the newest length in the average: 0.002. By default `0.002`."""
 
     gentle: bool | str | None = None
-    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. Linux has
-    no such RED. By default `false`.
+    """Whether the probability rises to 1 between `max` and twice `max` instead of at once. Linux
+    RED has no gentle mode. By default `false`.
     """
 
     ecn: bool | str | None = None
-    """Whether packets that can be are marked, not dropped. By default `false`."""
+    """Whether ECN-capable packets are marked instead of dropped. By default `false`."""
 
     adaptive: bool | str | None = None
-    """Whether `probability` is only where it begins: each half second it grows while the average is
-    above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001). By
-    default `false`.
+    """Whether `probability` is only the initial value: each half second it is increased while the
+    average is above the middle between `min` and `max`, and decreased while the average is below
+    (Floyd et al. 2001). By default `false`.
     """
 
     KIND: ClassVar[str] = "red"
@@ -274,68 +276,68 @@ class RedQueue(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CodelQueue(Value):
-    """Drops when packets have waited too long for too long."""
+    """Drops packets when the sojourn time has exceeded the target for an interval."""
 
     limit: str | None = None
-    """How much it holds: "1000 packets". By default "1000 packets"."""
+    """The queue limit: "1000 packets". By default "1000 packets"."""
 
     target: str | None = None
-    """The waiting time that is acceptable: "5 ms". By default "5 ms"."""
+    """The target sojourn time: "5 ms". By default "5 ms"."""
 
     interval: str | None = None
-    """How long it may be exceeded: "100 ms". By default "100 ms"."""
+    """The interval for which the target may be exceeded: "100 ms". By default "100 ms"."""
 
     ecn: bool | str | None = None
-    """Whether packets that can be are marked, not dropped. By default `false`."""
+    """Whether ECN-capable packets are marked instead of dropped. By default `false`."""
 
     KIND: ClassVar[str] = "codel"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FqCodelQueue(Value):
-    """Serves flows in turn, each from a `CoDel` queue of its own."""
+    """Serves flows in turn, each from its own `CoDel` queue."""
 
     limit: str | None = None
-    """How much all queues hold together: "10240 packets". By default "10240 packets"."""
+    """The limit of all queues together: "10240 packets". By default "10240 packets"."""
 
     flows: int | str | None = None
-    """The number of queues that flows are spread over: 1024. By default `1024`."""
+    """The number of queues to which flows are hashed: 1024. By default `1024`."""
 
     quantum: int | str | None = None
-    """The bytes a flow may send in its turn: 1514. By default `1514`."""
+    """The bytes that a flow may send in a turn: 1514. By default `1514`."""
 
     target: str | None = None
-    """The waiting time that is acceptable: "5 ms". By default "5 ms"."""
+    """The target sojourn time: "5 ms". By default "5 ms"."""
 
     interval: str | None = None
-    """How long it may be exceeded: "100 ms". By default "100 ms"."""
+    """The interval for which the target may be exceeded: "100 ms". By default "100 ms"."""
 
     ecn: bool | str | None = None
-    """Whether packets that can be are marked, not dropped. By default `true`."""
+    """Whether ECN-capable packets are marked instead of dropped. By default `true`."""
 
     KIND: ClassVar[str] = "fq-codel"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PieQueue(Value):
-    """Drops at random so that packets wait as long as it aims for."""
+    """Drops packets at random, with a probability that keeps the delay at its target."""
 
     limit: str | None = None
-    """How much it holds: "1000 packets". By default "1000 packets"."""
+    """The queue limit: "1000 packets". By default "1000 packets"."""
 
     target: str | None = None
-    """The waiting time to aim for: "15 ms". By default "15 ms"."""
+    """The target delay: "15 ms". By default "15 ms"."""
 
     update: str | None = None
-    """How often the probability is set anew: "15 ms". By default "15 ms"."""
+    """The update interval of the probability: "15 ms". By default "15 ms"."""
 
     alpha: int | str | None = None
-    """The weight of how far the waiting time is from its target, in sixteenths per second: 2. By
-    default `2`.
+    """The integral gain, for the distance of the delay from its target, in sixteenths per second:
+    2. By default `2`.
     """
 
     beta: int | str | None = None
-    """The weight of how far the waiting time has moved, in sixteenths per second: 20. By default
+    """The proportional gain, for the change of the delay, in sixteenths per second: 20. By default
     `20`.
     """
 
@@ -343,37 +345,37 @@ class PieQueue(Value):
     """Whether small packets are dropped less often than large ones. By default `false`."""
 
     ecn: bool | str | None = None
-    """Whether packets that can be are marked, not dropped. By default `false`."""
+    """Whether ECN-capable packets are marked instead of dropped. By default `false`."""
 
     KIND: ClassVar[str] = "pie"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FqPieQueue(Value):
-    """Serves flows in turn, each from a `PIE` queue of its own."""
+    """Serves flows in turn, each from its own `PIE` queue."""
 
     limit: str | None = None
-    """How much all queues hold together: "10240 packets". By default "10240 packets"."""
+    """The limit of all queues together: "10240 packets". By default "10240 packets"."""
 
     flows: int | str | None = None
-    """The number of queues that flows are spread over: 1024. By default `1024`."""
+    """The number of queues to which flows are hashed: 1024. By default `1024`."""
 
     quantum: int | str | None = None
-    """The bytes a flow may send in its turn: 1514. By default `1514`."""
+    """The bytes that a flow may send in a turn: 1514. By default `1514`."""
 
     target: str | None = None
-    """The waiting time to aim for: "15 ms". By default "15 ms"."""
+    """The target delay: "15 ms". By default "15 ms"."""
 
     update: str | None = None
-    """How often the probabilities are set anew: "15 ms". By default "15 ms"."""
+    """The update interval of the probabilities: "15 ms". By default "15 ms"."""
 
     alpha: int | str | None = None
-    """The weight of how far the waiting time is from its target, in sixteenths per second: 2. By
-    default `2`.
+    """The integral gain, for the distance of the delay from its target, in sixteenths per second:
+    2. By default `2`.
     """
 
     beta: int | str | None = None
-    """The weight of how far the waiting time has moved, in sixteenths per second: 20. By default
+    """The proportional gain, for the change of the delay, in sixteenths per second: 20. By default
     `20`.
     """
 
@@ -381,10 +383,10 @@ class FqPieQueue(Value):
     """Whether small packets are dropped less often than large ones. By default `false`."""
 
     ecn: bool | str | None = None
-    """Whether packets that can be are marked, not dropped. By default `false`."""
+    """Whether ECN-capable packets are marked instead of dropped. By default `false`."""
 
     ecn_prob: int | str | None = None
-    """Up to which probability, in percent, packets are marked and not dropped: 10. By default
+    """The probability up to which packets are marked instead of dropped, in percent: 10. By default
     `10`.
     """
 
@@ -393,46 +395,48 @@ class FqPieQueue(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SfqQueue(Value):
-    """Serves flows in turn. For a packet that does not fit, the longest queue loses its last."""
+    """Serves flows in turn. When the limit is reached, the longest queue loses its last packet."""
 
     limit: str | None = None
-    """How much all queues hold together: "127 packets". By default "127 packets"."""
+    """The limit of all queues together: "127 packets". By default "127 packets"."""
 
     depth: int | str | None = None
-    """How many packets of one flow it holds: 127. By default `127`."""
+    """The packet limit of one flow: 127. By default `127`."""
 
     flows: int | str | None = None
-    """How many flows can have packets in it at once: 128. By default `128`."""
+    """The most flows that may be backlogged at once: 128. By default `128`."""
 
     quantum: int | str | None = None
-    """The bytes a flow may send in its turn: 1514. By default `1514`."""
+    """The bytes that a flow may send in a turn: 1514. By default `1514`."""
 
     KIND: ClassVar[str] = "sfq"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TbfQueue(Value):
-    """Lets packets out at a rate below that of the link, but for bursts after a pause."""
+    """Limits packets to a rate below that of the link, except for bursts after a pause."""
 
     limit: str
-    """How much waits for tokens: "50 ms" or "1 BDP" of the rate below, or "64 kB"."""
+    """The limit of packets that wait for tokens: "50 ms" or "1 BDP" of the rate below, or "64
+    kB".
+    """
 
     rate: str
     """The rate at which tokens come: "10 Mbit/s"."""
 
     burst: str
-    """How many bytes may leave at once after a pause, at the rate of the link: "32 kB". Larger
+    """The burst size, which may leave at the rate of the link after a pause: "32 kB". Larger
     packets are dropped.
     """
 
     peakrate: str | None = None
-    """The rate at which a burst leaves, above that of the tokens: "50 Mbit/s". Without one, it is
-    the rate of the link.
+    """The rate at which a burst leaves, above that of the tokens: "50 Mbit/s". By default the rate
+    of the link.
     """
 
     mtu: str | None = None
-    """With a `peakrate`: how many bytes may leave faster than that, "1500 B". By default a full
-    packet; larger packets are dropped.
+    """With a `peakrate`: the bytes that may exceed it, "1500 B". By default a full packet; larger
+    packets are dropped.
     """
 
     KIND: ClassVar[str] = "tbf"
@@ -443,75 +447,73 @@ class FqQueue(Value):
     """Serves flows in turn."""
 
     limit: str | None = None
-    """How much all queues hold together: "10000 packets". By default "10000 packets"."""
+    """The limit of all queues together: "10000 packets". By default "10000 packets"."""
 
     flow_limit: int | str | None = None
-    """How many packets of one flow it holds: 100. By default `100`."""
+    """The packet limit of one flow: 100. By default `100`."""
 
     quantum: int | str | None = None
-    """The bytes a flow may send in its turn: 3028. By default `3028`."""
+    """The bytes that a flow may send in a turn: 3028. By default `3028`."""
 
     initial_quantum: int | str | None = None
-    """The bytes a flow may send at first: 15140. By default `15140`."""
+    """The bytes that a new flow may send in its first turn: 15140. By default `15140`."""
 
     KIND: ClassVar[str] = "fq"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CakeQueue(Value):
-    """Serves hosts in turn and the flows of each in turn, each from a queue of its own."""
+    """Serves hosts in turn and each host's flows in turn, with a queue for each flow."""
 
     limit: str | None = None
-    """How much memory all queues take together: "4 MB". By default "4.194304 MB"."""
+    """The memory limit of all queues together: "4 MB". By default "4.194304 MB"."""
 
     rtt: str | None = None
-    """The round trip that it is tuned for: "100 ms", or by its word of `tc`: "datacentre" (100 us),
-    "lan" (1 ms), "metro" (10 ms), "regional" (30 ms), "internet" (100 ms), "oceanic" (300 ms),
+    """The round-trip time for which CAKE is tuned: "100 ms", or a word of `tc`: "datacentre" (100
+    us), "lan" (1 ms), "metro" (10 ms), "regional" (30 ms), "internet" (100 ms), "oceanic" (300 ms),
     "satellite" (1 s), "interplanetary" (1000 s). By default "100 ms".
     """
 
     rate: str | None = None
-    """The rate at which packets leave, below that of the link: "9 Mbit/s". Without one they leave
-    at the rate of the link, and `overhead`, `mpu` and `framing` hold nothing back: they only say
-    what packets count when flows are served in turn. What `tc` calls `bandwidth`.
+    """The rate of the shaper, below that of the link: "9 Mbit/s" (`bandwidth` in `tc`). Without a
+    shaper, packets leave at the rate of the link, and `overhead`, `mpu` and `framing` do not slow
+    them down: they only set the packet sizes that count when flows are served in turn.
     """
 
     overhead: int | str | None = None
-    """Bytes that each packet counts at that rate beside its own: headers of the link, 38 on
-    Ethernet. By default `0`.
+    """Bytes added to the size of each packet, for headers of the link: 38 on Ethernet. By default
+    `0`.
     """
 
     mpu: int | str | None = None
-    """The fewest bytes that a packet counts at that rate, with the overhead: 84 on Ethernet. By
-    default `0`.
-    """
+    """The minimum size of a packet, with the overhead: 84 on Ethernet. By default `0`."""
 
     framing: str | None = None
-    """What packets are cut into on the link that the rate is of. By default "none"."""
+    """The cell framing of the link that the shaper models. By default "none"."""
 
     isolation: str | None = None
-    """By what queues are told apart, and whose shares of the link are equal. By default
+    """How queues are told apart, and who gets equal shares of the link. By default
     "triple-isolate".
     """
 
     tins: str | None = None
-    """The classes that packets are sorted into by their DSCP. That is 0 but for messages of routers
-    (ICMP), which are control of the network (CS6). By default "diffserv3".
+    """The traffic classes into which packets are sorted by their DSCP. The DSCP is 0 except for
+    ICMP messages of routers, which are network control (CS6). By default "diffserv3".
     """
 
     ack_filter: str | None = None
-    """Whether ACKs that wait are dropped when a later one of the flow says as much. By default
+    """Whether queued ACKs that a later one of the flow makes redundant are dropped. By default
     "off".
     """
 
     ingress: bool | str | None = None
-    """Whether packets have passed the bottleneck already: then those that are dropped count as
-    sent. By default `false`.
+    """Whether packets have passed the bottleneck already. If so, dropped packets count as sent. By
+    default `false`.
     """
 
     wash: bool | str | None = None
-    """Whether packets lose their DSCP here, once they are sorted: behind this queue all are of one
-    class. By default `false`.
+    """Whether the DSCP is cleared once packets are sorted: behind this queue all packets have the
+    same class. By default `false`.
     """
 
     KIND: ClassVar[str] = "cake"
@@ -519,56 +521,60 @@ class CakeQueue(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Dualpi2Queue(Value):
-    """Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, all others are
-    under `PI2`. The L4S queue is marked in proportion to the square root of what the classic queue
-    drops, so that flows of both kinds share the link.
+    """Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, and all others
+    are under `PI2`. L4S packets are marked in proportion to the square root of the classic queue's
+    drop probability, so that flows of both kinds share the link.
     """
 
     limit: str | None = None
-    """How much both queues hold together: "10000 packets". By default "10000 packets"."""
+    """The limit of both queues together: "10000 packets". By default "10000 packets"."""
 
     target: str | None = None
-    """The waiting time in the classic queue to aim for: "15 ms". By default "15 ms"."""
+    """The target sojourn time of the classic queue: "15 ms". By default "15 ms"."""
 
     update: str | None = None
-    """How often the base probability is set anew: "16 ms". By default "16 ms"."""
+    """The update interval of the base probability: "16 ms". By default "16 ms"."""
 
     alpha: float | str | None = None
-    """The weight of how far the waiting time is from its target, in hertz: 0.16. By default
-    `0.16`.
+    """The integral gain, for the distance of the sojourn time from its target, in hertz: 0.16. By
+    default `0.16`.
     """
 
     beta: float | str | None = None
-    """The weight of how far the waiting time has moved, in hertz: 3.2. By default `3.2`."""
+    """The proportional gain, for the change of the sojourn time, in hertz: 3.2. By default
+    `3.2`.
+    """
 
     coupling: float | str | None = None
-    """The coupling factor k: L4S packets are marked with k times the base probability, classic
+    """The coupling factor k: L4S packets are marked with k times the base probability, and classic
     packets dropped or marked with its square. By default `2.0`.
     """
 
     threshold: str | None = None
-    """The waiting time in the L4S queue from which packets are marked: "1 ms". By default "1
+    """The sojourn time in the L4S queue from which packets are marked: "1 ms". By default "1
     ms".
     """
 
     ramp: str | None = None
-    """Over how much more waiting time the probability of these marks climbs from 0 to 1. With "0
-    ms", all are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a ramp of
-    "400 us". By default "0 ms".
+    """The range above the threshold over which the marking probability rises from 0 to 1. With "0
+    ms", all packets are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a
+    ramp of "400 us". By default "0 ms".
     """
 
     behind: int | str | None = None
-    """Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
-    time: 1, as in RFC 9332. Linux has 0, with which packets that wait for one in transmission are
-    marked on slow links. By default `1`.
+    """The number of packets that must wait behind an L4S packet for it to be marked for its sojourn
+    time: 1, as in RFC 9332. Linux has 0, with which packets that only wait for one in transmission
+    are marked on slow links. By default `1`.
     """
 
     scheduler: str | None = None
-    """Which queue is served: "wrr" (weighted round robin) or "time-shifted". By default "wrr"."""
+    """The scheduler between the queues: "wrr" (weighted round robin) or "time-shifted". By default
+    "wrr".
+    """
 
     protection: int | str | None = None
-    """With "wrr": the percentage of the link that the classic queue has while both queues wait. By
-    default `10`.
+    """With "wrr": the percentage of the link reserved for the classic queue while both queues are
+    backlogged. By default `10`.
     """
 
     shift: str | None = None
@@ -577,8 +583,9 @@ class Dualpi2Queue(Value):
     """
 
     drop_on_overload: bool | str | None = None
-    """What happens when all L4S packets would be marked: with `true`, packets of both queues are
-    dropped as classic packets are; with `false`, the queue fills up. By default `true`.
+    """Whether overload, when every L4S packet would be marked, leads to drops: with `true`, packets
+    of both queues are dropped with the classic probability; with `false`, the queue fills up. By
+    default `true`.
     """
 
     KIND: ClassVar[str] = "dualpi2"
@@ -586,18 +593,18 @@ class Dualpi2Queue(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PolicerQueue(Value):
-    """Drops packets that come when there are no tokens left. None waits for tokens, as in `tbf`:
-    those that pass wait for the link alone.
+    """Drops packets that find no tokens. Packets do not wait for tokens as in `tbf`: those that
+    pass only wait for the link.
     """
 
     limit: str | None = None
-    """How much waits for the link: "1 BDP" of its rate. By default "1 BDP"."""
+    """The limit of the queue behind the policer: "1 BDP" of the link's rate. By default "1 BDP"."""
 
     rate: str
     """The rate at which tokens come: "10 Mbit/s"."""
 
     burst: str
-    """How many bytes may pass at once after a pause: "32 kB". Larger packets are dropped."""
+    """The burst size, which may pass at once after a pause: "32 kB". Larger packets are dropped."""
 
     KIND: ClassVar[str] = "policer"
 
@@ -610,7 +617,7 @@ class IndependentLoss(Value):
     """The probability: "1 %" or 0.01."""
 
     on: str | None = None
-    """Which packets it looks at: "data", "acks" or "both". By default "both"."""
+    """The packets to which the loss applies: "data", "acks" or "both". By default "both"."""
 
     KIND: ClassVar[str] = "independent"
 
@@ -620,14 +627,14 @@ class ListedLoss(Value):
     """Exactly these packets are lost."""
 
     packets: Sequence[int] | str
-    """Which packets with data, counted from 1 as they come through: `[3, 7]`."""
+    """The lost packets, counted from 1 among the packets with data: `[3, 7]`."""
 
     KIND: ClassVar[str] = "listed"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GilbertLoss(Value):
-    """A good and a bad state; before each packet the state may change."""
+    """A good and a bad state; the state may change before each packet."""
 
     to_bad: float | str
     """The probability that the good state turns bad: 0.001."""
@@ -642,34 +649,36 @@ class GilbertLoss(Value):
     """The probability of a loss in the bad state: 1. By default `1.0`."""
 
     on: str | None = None
-    """Which packets it looks at: "data", "acks" or "both". The others pass. By default "both"."""
+    """The packets to which the loss applies: "data", "acks" or "both". The others pass. By default
+    "both".
+    """
 
     KIND: ClassVar[str] = "gilbert"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GilbertTimeLoss(Value):
-    """A good and a bad state that last for a time, whatever is sent."""
+    """A good and a bad state with durations that do not depend on the traffic."""
 
     good: str
-    """How long the good state lasts: "1 s"."""
+    """The duration of the good state: "1 s"."""
 
     bad: str
-    """How long the bad state lasts: "10 ms"."""
+    """The duration of the bad state: "10 ms"."""
 
     holding: str | None = None
-    """Whether these times are "fixed" or the means of an "exponential" distribution. By default
+    """Whether durations are "fixed" or means of an "exponential" distribution. By default
     "exponential".
     """
 
     reading: str | None = None
-    """Whether states change with "time", so that a short bad state may hit no packet, or at
-    "packets", so that every state hits one at least, as in ns-2. By default "time".
+    """Whether states change with "time", so that a short bad state may affect no packet, or at
+    "packets", so that every state affects at least one, as in ns-2. By default "time".
     """
 
     change: float | str | None = None
-    """The probability that the state changes when its time is over; otherwise it lasts once more.
-    By default `1.0`.
+    """The probability that the state changes when its time is over. Otherwise the same state begins
+    again. By default `1.0`.
     """
 
     loss_good: float | str | None = None
@@ -679,20 +688,22 @@ class GilbertTimeLoss(Value):
     """The probability of a loss in the bad state: 0.1. By default `1.0`."""
 
     on: str | None = None
-    """Which packets it looks at: "data", "acks" or "both". The others pass. By default "both"."""
+    """The packets to which the loss applies: "data", "acks" or "both". The others pass. By default
+    "both".
+    """
 
     KIND: ClassVar[str] = "gilbert-time"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UniformSpread(Value):
-    """Any time between two, all as likely."""
+    """Uniform between two times."""
 
     least: str | None = None
-    """The least: "0 ms". By default "0 ms"."""
+    """The minimum: "0 ms". By default "0 ms"."""
 
     most: str
-    """The greatest: "5 ms"."""
+    """The maximum: "5 ms"."""
 
     KIND: ClassVar[str] = "uniform"
 
@@ -715,10 +726,10 @@ class ParetoSpread(Value):
     """The Pareto distribution."""
 
     shape: float | str
-    """The shape: 2.5. The smaller it is, the more often times are very long. More than 1."""
+    """The shape: 2.5, more than 1. Smaller shapes make very long times more frequent."""
 
     least: str
-    """The least time: "1 ms"."""
+    """The minimum: "1 ms"."""
 
     KIND: ClassVar[str] = "pareto"
 
@@ -735,97 +746,97 @@ class ExponentialSpread(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EmpiricalSpread(Value):
-    """Times measured elsewhere."""
+    """Measured times."""
 
     times: Sequence[str] | str
-    """Times, any of which is as likely as the others: `["1 ms", "1.3 ms", "9 ms"]`."""
+    """Equally likely times: `["1 ms", "1.3 ms", "9 ms"]`."""
 
     KIND: ClassVar[str] = "empirical"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HandoverDelayRule(Value):
-    """A new delay is drawn at the start, and now and then."""
+    """A new delay is drawn at the start, and at intervals."""
 
     every: str | None = None
-    """From one handover to the next: "15 s". By default "15 s"."""
+    """The time from one handover to the next: "15 s". By default "15 s"."""
 
     least: str
-    """The least delay: "20 ms"."""
+    """The minimum delay: "20 ms"."""
 
     most: str
-    """The greatest delay, any between the two being as likely: "45 ms"."""
+    """The maximum delay: "45 ms". Delays are uniform between the two."""
 
     KIND: ClassVar[str] = "handover"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Reordering(Value):
-    """Packets that others overtake."""
+    """Random reordering of packets."""
 
     probability: float | str
-    """Which share of the packets is held back: "1 %"."""
+    """The share of packets that are held back: "1 %"."""
 
     delay: str
-    """For how long: "5 ms"."""
+    """How long they are held back: "5 ms"."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Trace(Value):
-    """Delivery opportunities, as the files of Mahimahi have them."""
+    """Delivery opportunities, as in the files of Mahimahi."""
 
     opportunities: Sequence[Sequence[int]] | str
-    """The milliseconds with opportunities, ascending, each with how many there are: `[[1, 1], [3,
-    2]]`. The last millisecond ends the trace, which then begins again.
+    """The milliseconds with opportunities, ascending, each with their number: `[[1, 1], [3, 2]]`.
+    The last millisecond ends the trace, which then repeats.
     """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SineRateRule(Value):
-    """A rate that swings around the rate of the link."""
+    """A rate that oscillates around the rate of the link."""
 
     amplitude: str
-    """How far it swings up and down: "4 Mbit/s". Less than the rate of the link."""
+    """The amplitude of the oscillation: "4 Mbit/s". Less than the rate of the link."""
 
     period: str
-    """How long a swing takes: "10 s"."""
+    """The period of the oscillation: "10 s"."""
 
     every: str | None = None
-    """How long the rate stays the same: "100 ms". By default "100 ms"."""
+    """The time between changes of the rate: "100 ms". By default "100 ms"."""
 
     KIND: ClassVar[str] = "sine"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RandomWalkRateRule(Value):
-    """A rate that begins as that of the link and goes up and down by chance."""
+    """A random walk that begins at the rate of the link."""
 
     step: str
-    """The most by which it changes at once: any change up to this is as likely, up or down."""
+    """The largest step. Steps are uniform up to this size, up or down."""
 
     every: str | None = None
-    """How long the rate stays the same: "100 ms". By default "100 ms"."""
+    """The time between changes of the rate: "100 ms". By default "100 ms"."""
 
     least: str
-    """The least rate, at which the walk turns round: "1 Mbit/s"."""
+    """The lowest rate, at which the walk is reflected: "1 Mbit/s"."""
 
     most: str
-    """The highest rate, at which the walk turns round: "20 Mbit/s"."""
+    """The highest rate, at which the walk is reflected: "20 Mbit/s"."""
 
     KIND: ClassVar[str] = "random-walk"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Train(Value):
-    """Delay and opportunities of a few packets that were sent one after the other."""
+    """Delay and opportunities of a few packets that were sent back to back."""
 
     at: str
-    """When it was recorded: "500 ms". Trains until the next one use its opportunities, and delays
-    between the two.
+    """The time of the recording: "500 ms". Until the next train, packets use this one's
+    opportunities, and delays are interpolated between the two.
     """
 
     delay: str
-    """The delay of its packets from here to the other end: "25 ms"."""
+    """The one-way delay of the train's packets: "25 ms"."""
 
     opportunities: Sequence[int] | str
     """The milliseconds of its opportunities after the first packet, ascending: `[0, 0, 2, 5]`."""
@@ -833,16 +844,16 @@ class Train(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Light(Value):
-    """A link that gives a light load another delay and other opportunities than a heavy one. After
-    a pause, packets follow a train: the delay and the opportunities that a few packets had in a
-    recording. When those are used up, packets follow the trace of `rate_changes`, until the next
+    """A link with other delays and opportunities under light load than under heavy load. After a
+    pause, packets follow a train: the delay and the opportunities that a few packets had in a
+    recording. When these are used up, packets follow the trace of `rate_changes`, until the next
     pause.
     """
 
     trains: Sequence[Train | Mapping[str, Any]] | Mapping[str, Any] | str
-    """What a few packets had, over time: a list of tables, or a file `{ file = "light.txt" }` whose
-    lines are a time, a delay, and opportunities after the first packet, all in milliseconds. The
-    last one ends the recording, which then begins again.
+    """Delays and opportunities of a few packets over time: a list of tables, or a file `{ file =
+    "light.txt" }` with a time, a delay, and opportunities after the first packet in each line, all
+    in milliseconds. The last train ends the recording, which then repeats.
     """
 
     after: str | None = None
@@ -853,107 +864,107 @@ class Light(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PeriodicOutageRule(Value):
-    """Outages as long as each other and as far apart."""
+    """Outages of fixed length at fixed intervals."""
 
     every: str
-    """From the beginning of one outage to that of the next, and until the first: "15 s"."""
+    """The time between the starts of outages, and until the first one: "15 s"."""
 
     lasts: str
-    """How long each lasts: "200 ms"."""
+    """The length of each outage: "200 ms"."""
 
     KIND: ClassVar[str] = "periodic"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RandomOutageRule(Value):
-    """Outages by chance."""
+    """Random outages."""
 
     up: str
     """The mean time from the end of one outage, or the start, to the next: "30 s"."""
 
     down: str
-    """How long they last in the mean: "500 ms"."""
+    """The mean length of an outage: "500 ms"."""
 
     KIND: ClassVar[str] = "random"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Contention(Value):
-    """A channel for which stations contend, as in Wi-Fi: before it sends, a station waits until the
-    channel is its own, and then sends several packets at once.
+    """A channel for which stations contend, as in Wi-Fi: a station waits until it has won the
+    channel, and then sends several packets at once.
     """
 
     access: Spread | str
-    """How long it takes to win the channel: a table like `jitter` has."""
+    """The time that channel access takes: a table as for `jitter`."""
 
     aggregate: int | str | None = None
-    """How many packets that wait are sent at once then: 32. By default `32`."""
+    """The most waiting packets that are sent in one go: 32. By default `32`."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LinkSettings(Value):
-    """What can be said of a link, or of one of its directions."""
+    """Settings of a link, or of one of its directions."""
 
     rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    """The rate: "10 Mbit/s"."""
 
     delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    """The one-way propagation delay: "20 ms"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
+    """The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a table with the
+    `kind` of discipline.
     """
 
     loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+    """Packet loss on the link: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """Random additions to the delay of each packet: uniform up to "1 ms", or a table with the
+    `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
     delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
+    """Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace = "orbit.txt"
+    }`, or a table with the `kind` of change. A packet has the delay of the moment at which it
+    leaves.
     """
 
     overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
+    """Whether packets overtake others with a longer delay, due to jitter or a change of the delay:
+    false.
     """
 
     reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
+    """Random reordering of packets. By default none."""
 
     corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+    """The share of packets that are corrupted, and dropped for their checksum: "0.1 %"."""
 
     duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The share of packets that are duplicated: "0.1 %"."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The MTU in bytes, with the IP header: 1500."""
 
     icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    """Whether the router before the link sends an ICMP message when a packet exceeds the MTU (RFC
+    1191): true. Otherwise such packets disappear, as in a black hole.
     """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    """Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
     light: Light | Mapping[str, Any] | str | None = None
-    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
-    heavy one. By default none.
+    """The delay and opportunities under light load, with the trace of a heavy load in
+    `rate_changes`. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """Outages, during which nothing leaves and packets wait: the start and length of each, `[["10
+    s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
     contention: Contention | Mapping[str, Any] | str | None = None
@@ -963,94 +974,94 @@ class LinkSettings(Value):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Dumbbell(Value):
     """Pairs of hosts that share one bottleneck: `left1`, `left2`, ... are connected to the router
-    `left`, `right1`, `right2`, ... to the router `right`. What is said of it holds for the
+    `left`, `right1`, `right2`, ... to the router `right`. Link settings here apply to the
     bottleneck between the routers.
     """
 
     pairs: int | str | None = None
-    """How many pairs: 2. By default as many as there are `rtts`, or 1."""
+    """The number of pairs: 2. By default as many as there are `rtts`, or 1."""
 
     access: LinkSettings | Mapping[str, Any] | str | None = None
-    """The links between hosts and routers; by default ten times as fast as those between routers,
-    and 1 ms.
+    """The links between hosts and routers; by default ten times as fast as the bottleneck, with a
+    delay of 1 ms.
     """
 
     rtt: Sequence[str] | str | None = None
-    """The RTTs of the pairs without queues, spread evenly from one to the other, in place of
+    """The RTTs of the pairs without queues, evenly spaced between two values, instead of
     `access.delay`: `["20 ms", "250 ms"]`. Of M pairs, the i-th, from 1, has from + i * (to - from)
     / M: the last has the second value, none the first. With 4 pairs, `["20 ms", "100 ms"]` is 40,
     60, 80 and 100 ms.
     """
 
     rtts: Sequence[str] | Mapping[str, Any] | Spread | str | None = None
-    """The same, one by one, `["10 ms", "80 ms"]`, or drawn for each pair from a distribution, `{
-    kind = "uniform", least = "10 ms", most = "200 ms" }`. They are drawn from the seed: each
-    repetition has others.
+    """The RTTs one by one, `["10 ms", "80 ms"]`, or drawn for each pair from a distribution, `{
+    kind = "uniform", least = "10 ms", most = "200 ms" }`. Random RTTs depend on the seed, so each
+    repetition has its own.
     """
 
     back: LinkSettings | Mapping[str, Any] | str | None = None
-    """What differs from `right` to `left`."""
+    """Settings that differ in the direction from `right` to `left`."""
 
     rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    """The rate: "10 Mbit/s"."""
 
     delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    """The one-way propagation delay: "20 ms"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
+    """The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a table with the
+    `kind` of discipline.
     """
 
     loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+    """Packet loss on the link: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """Random additions to the delay of each packet: uniform up to "1 ms", or a table with the
+    `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
     delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
+    """Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace = "orbit.txt"
+    }`, or a table with the `kind` of change. A packet has the delay of the moment at which it
+    leaves.
     """
 
     overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
+    """Whether packets overtake others with a longer delay, due to jitter or a change of the delay:
+    false.
     """
 
     reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
+    """Random reordering of packets. By default none."""
 
     corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+    """The share of packets that are corrupted, and dropped for their checksum: "0.1 %"."""
 
     duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The share of packets that are duplicated: "0.1 %"."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The MTU in bytes, with the IP header: 1500."""
 
     icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    """Whether the router before the link sends an ICMP message when a packet exceeds the MTU (RFC
+    1191): true. Otherwise such packets disappear, as in a black hole.
     """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    """Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
     light: Light | Mapping[str, Any] | str | None = None
-    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
-    heavy one. By default none.
+    """The delay and opportunities under light load, with the trace of a heavy load in
+    `rate_changes`. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """Outages, during which nothing leaves and packets wait: the start and length of each, `[["10
+    s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
     contention: Contention | Mapping[str, Any] | str | None = None
@@ -1059,82 +1070,82 @@ class Dumbbell(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ParkingLot(Value):
-    """A row of routers `router1`, `router2`, ... with the same link between each two. `source` and
-    `sink` are at its ends; at the k-th link, `entry1`, `entry2`, ... and `exit1`, `exit2`, ... are
-    connected before and behind it. What is said of it holds for the links between routers.
+    """A row of routers `router1`, `router2`, ... with equal links between neighbours. `source` and
+    `sink` are at the ends; `entry1`, `entry2`, ... and `exit1`, `exit2`, ... are connected before
+    and behind the k-th link. Link settings here apply to the links between routers.
     """
 
     hops: int | str
-    """How many links between routers: 3."""
+    """The number of links between routers: 3."""
 
     access: LinkSettings | Mapping[str, Any] | str | None = None
     """The links between hosts and routers; by default ten times as fast as those between routers,
-    and 1 ms.
+    with a delay of 1 ms.
     """
 
     back: LinkSettings | Mapping[str, Any] | str | None = None
-    """What differs in the direction from `sink` to `source`."""
+    """Settings that differ in the direction from `sink` to `source`."""
 
     rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    """The rate: "10 Mbit/s"."""
 
     delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    """The one-way propagation delay: "20 ms"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
+    """The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a table with the
+    `kind` of discipline.
     """
 
     loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+    """Packet loss on the link: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """Random additions to the delay of each packet: uniform up to "1 ms", or a table with the
+    `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
     delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
+    """Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace = "orbit.txt"
+    }`, or a table with the `kind` of change. A packet has the delay of the moment at which it
+    leaves.
     """
 
     overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
+    """Whether packets overtake others with a longer delay, due to jitter or a change of the delay:
+    false.
     """
 
     reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
+    """Random reordering of packets. By default none."""
 
     corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+    """The share of packets that are corrupted, and dropped for their checksum: "0.1 %"."""
 
     duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The share of packets that are duplicated: "0.1 %"."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The MTU in bytes, with the IP header: 1500."""
 
     icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    """Whether the router before the link sends an ICMP message when a packet exceeds the MTU (RFC
+    1191): true. Otherwise such packets disappear, as in a black hole.
     """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    """Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
     light: Light | Mapping[str, Any] | str | None = None
-    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
-    heavy one. By default none.
+    """The delay and opportunities under light load, with the trace of a heavy load in
+    `rate_changes`. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """Outages, during which nothing leaves and packets wait: the start and length of each, `[["10
+    s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
     contention: Contention | Mapping[str, Any] | str | None = None
@@ -1146,71 +1157,71 @@ class Chain(Value):
     """A row of equal links: `client`, `router1`, `router2`, ..., `server`."""
 
     hops: int | str | None = None
-    """How many links: 2. By default `1`."""
+    """The number of links: 2. By default `1`."""
 
     back: LinkSettings | Mapping[str, Any] | str | None = None
-    """What differs in the direction from `server` to `client`."""
+    """Settings that differ in the direction from `server` to `client`."""
 
     rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    """The rate: "10 Mbit/s"."""
 
     delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    """The one-way propagation delay: "20 ms"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
+    """The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a table with the
+    `kind` of discipline.
     """
 
     loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+    """Packet loss on the link: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """Random additions to the delay of each packet: uniform up to "1 ms", or a table with the
+    `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
     delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
+    """Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace = "orbit.txt"
+    }`, or a table with the `kind` of change. A packet has the delay of the moment at which it
+    leaves.
     """
 
     overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
+    """Whether packets overtake others with a longer delay, due to jitter or a change of the delay:
+    false.
     """
 
     reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
+    """Random reordering of packets. By default none."""
 
     corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+    """The share of packets that are corrupted, and dropped for their checksum: "0.1 %"."""
 
     duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The share of packets that are duplicated: "0.1 %"."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The MTU in bytes, with the IP header: 1500."""
 
     icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    """Whether the router before the link sends an ICMP message when a packet exceeds the MTU (RFC
+    1191): true. Otherwise such packets disappear, as in a black hole.
     """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    """Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
     light: Light | Mapping[str, Any] | str | None = None
-    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
-    heavy one. By default none.
+    """The delay and opportunities under light load, with the trace of a heavy load in
+    `rate_changes`. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """Outages, during which nothing leaves and packets wait: the start and length of each, `[["10
+    s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
     contention: Contention | Mapping[str, Any] | str | None = None
@@ -1220,81 +1231,81 @@ class Chain(Value):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Star(Value):
     """Hosts around a hub: `host1`, `host2`, ... are connected to `hub`, each by a link of its own.
-    What is said of it holds for each of these links.
+    Link settings here apply to each of these links.
     """
 
     hosts: int | str | None = None
-    """How many hosts: 5. By default as many as there are `rtts`."""
+    """The number of hosts: 5. By default as many as there are `rtts`."""
 
     rtts: Sequence[str] | Mapping[str, Any] | Spread | str | None = None
-    """The RTTs between each host and the hub without queues, in place of `delay`: one by one, `["10
+    """The RTTs between each host and the hub without queues, instead of `delay`: one by one, `["10
     ms", "80 ms"]`, or drawn for each host from a distribution, `{ kind = "exponential", mean = "50
-    ms" }`. They are drawn from the seed: each repetition has others.
+    ms" }`. Random RTTs depend on the seed, so each repetition has its own.
     """
 
     back: LinkSettings | Mapping[str, Any] | str | None = None
-    """What differs from `hub` to the hosts."""
+    """Settings that differ in the direction from `hub` to the hosts."""
 
     rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    """The rate: "10 Mbit/s"."""
 
     delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    """The one-way propagation delay: "20 ms"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
+    """The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a table with the
+    `kind` of discipline.
     """
 
     loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+    """Packet loss on the link: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """Random additions to the delay of each packet: uniform up to "1 ms", or a table with the
+    `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
     delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
+    """Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace = "orbit.txt"
+    }`, or a table with the `kind` of change. A packet has the delay of the moment at which it
+    leaves.
     """
 
     overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
+    """Whether packets overtake others with a longer delay, due to jitter or a change of the delay:
+    false.
     """
 
     reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
+    """Random reordering of packets. By default none."""
 
     corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+    """The share of packets that are corrupted, and dropped for their checksum: "0.1 %"."""
 
     duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The share of packets that are duplicated: "0.1 %"."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The MTU in bytes, with the IP header: 1500."""
 
     icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    """Whether the router before the link sends an ICMP message when a packet exceeds the MTU (RFC
+    1191): true. Otherwise such packets disappear, as in a black hole.
     """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    """Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
     light: Light | Mapping[str, Any] | str | None = None
-    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
-    heavy one. By default none.
+    """The delay and opportunities under light load, with the trace of a heavy load in
+    `rate_changes`. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """Outages, during which nothing leaves and packets wait: the start and length of each, `[["10
+    s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
     contention: Contention | Mapping[str, Any] | str | None = None
@@ -1305,10 +1316,10 @@ class Star(Value):
 class FatTree(Value):
     """The fat tree of Al-Fares et al. (SIGCOMM 2008), of equal switches: hosts `host1`, `host2`,
     ... at the switches `edge1-1`, `edge1-2`, ... of pod 1 and so on, above these `aggregation1-1`,
-    ..., and above all pods `core1`, `core2`, ... What is said of it holds for all links. From host
-    to host packets take the way of the two-level routing tables in that paper: which switches of
-    the upper layers, the destination's place at its edge switch decides, so that the hosts of a
-    switch are reached over different cores.
+    ..., and above all pods `core1`, `core2`, ... Link settings here apply to all links. Routes
+    between hosts follow the paper's two-level routing tables: the destination's number at its edge
+    switch selects the switches of the upper layers, so that the hosts of a switch are reached over
+    different core switches.
     """
 
     k: int | str | None = None
@@ -1317,68 +1328,68 @@ class FatTree(Value):
     """
 
     access: LinkSettings | Mapping[str, Any] | str | None = None
-    """What differs between hosts and switches."""
+    """Settings that differ for links between hosts and switches."""
 
     rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    """The rate: "10 Mbit/s"."""
 
     delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    """The one-way propagation delay: "20 ms"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
+    """The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a table with the
+    `kind` of discipline.
     """
 
     loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+    """Packet loss on the link: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """Random additions to the delay of each packet: uniform up to "1 ms", or a table with the
+    `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
     delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
+    """Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace = "orbit.txt"
+    }`, or a table with the `kind` of change. A packet has the delay of the moment at which it
+    leaves.
     """
 
     overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
+    """Whether packets overtake others with a longer delay, due to jitter or a change of the delay:
+    false.
     """
 
     reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
+    """Random reordering of packets. By default none."""
 
     corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+    """The share of packets that are corrupted, and dropped for their checksum: "0.1 %"."""
 
     duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The share of packets that are duplicated: "0.1 %"."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The MTU in bytes, with the IP header: 1500."""
 
     icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    """Whether the router before the link sends an ICMP message when a packet exceeds the MTU (RFC
+    1191): true. Otherwise such packets disappear, as in a black hole.
     """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    """Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
     light: Light | Mapping[str, Any] | str | None = None
-    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
-    heavy one. By default none.
+    """The delay and opportunities under light load, with the trace of a heavy load in
+    `rate_changes`. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """Outages, during which nothing leaves and packets wait: the start and length of each, `[["10
+    s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
     contention: Contention | Mapping[str, Any] | str | None = None
@@ -1387,79 +1398,79 @@ class FatTree(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Link(Value):
-    """A link between two nodes. What is said of it holds for both directions, unless `forward` or
-    `back` say otherwise.
+    """A link between two nodes. Settings apply to both directions, unless `forward` or `back`
+    differ.
     """
 
     between: Sequence[str] | str
-    """The two nodes: `["client", "router"]`. A node is there as soon as a link names it."""
+    """The two nodes: `["client", "router"]`. Nodes need no other declaration."""
 
     forward: LinkSettings | Mapping[str, Any] | str | None = None
-    """What differs from the first node to the second."""
+    """Settings that differ in the direction from the first node to the second."""
 
     back: LinkSettings | Mapping[str, Any] | str | None = None
-    """What differs from the second node to the first."""
+    """Settings that differ in the direction from the second node to the first."""
 
     rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    """The rate: "10 Mbit/s"."""
 
     delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    """The one-way propagation delay: "20 ms"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
+    """The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a table with the
+    `kind` of discipline.
     """
 
     loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+    """Packet loss on the link: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """Random additions to the delay of each packet: uniform up to "1 ms", or a table with the
+    `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
     delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
+    """Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace = "orbit.txt"
+    }`, or a table with the `kind` of change. A packet has the delay of the moment at which it
+    leaves.
     """
 
     overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
+    """Whether packets overtake others with a longer delay, due to jitter or a change of the delay:
+    false.
     """
 
     reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
+    """Random reordering of packets. By default none."""
 
     corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+    """The share of packets that are corrupted, and dropped for their checksum: "0.1 %"."""
 
     duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The share of packets that are duplicated: "0.1 %"."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The MTU in bytes, with the IP header: 1500."""
 
     icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    """Whether the router before the link sends an ICMP message when a packet exceeds the MTU (RFC
+    1191): true. Otherwise such packets disappear, as in a black hole.
     """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    """Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
     light: Light | Mapping[str, Any] | str | None = None
-    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
-    heavy one. By default none.
+    """The delay and opportunities under light load, with the trace of a heavy load in
+    `rate_changes`. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """Outages, during which nothing leaves and packets wait: the start and length of each, `[["10
+    s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
     contention: Contention | Mapping[str, Any] | str | None = None
@@ -1468,81 +1479,81 @@ class Link(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Graph(Value):
-    """A network from a file of nodes and links. What is said of it holds for links of which the
-    file says nothing.
+    """A network from a file of nodes and links. Link settings here are defaults for the file's
+    links.
     """
 
     file: str | None = None
-    """A file: `GraphML`, as of the Internet Topology Zoo, if its name ends in `.graphml`, or a
-    table of links, `.csv`, with the columns `from`, `to` and, where it has them, `rate`, `delay`,
-    `queue` and `loss`. In `GraphML`, edges may have these attributes or `LinkSpeedRaw` (in bit/s),
-    and nodes are called by their `label`. Without a delay, it is that of light in fibre (5 us/km)
-    between the places of the nodes, if both have `Latitude` and `Longitude`.
+    """A file: `GraphML`, as in the Internet Topology Zoo, if its name ends in `.graphml`, or a
+    table of links, `.csv`, with the columns `from`, `to` and optionally `rate`, `delay`, `queue`
+    and `loss`. In `GraphML`, edges may have these attributes or `LinkSpeedRaw` (in bit/s), and
+    nodes are called by their `label`. A missing delay is the propagation delay in fibre (5 us/km)
+    between the positions of the nodes, if both have `Latitude` and `Longitude`.
     """
 
     links: Sequence[Link | Mapping[str, Any]] | str | None = None
-    """The links one by one, in place of a file."""
+    """The links one by one, instead of a file."""
 
     rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    """The rate: "10 Mbit/s"."""
 
     delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    """The one-way propagation delay: "20 ms"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
+    """The queue before the link: "1 BDP" (the default), "250 packets", "64 kB", or a table with the
+    `kind` of discipline.
     """
 
     loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+    """Packet loss on the link: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """Random additions to the delay of each packet: uniform up to "1 ms", or a table with the
+    `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
     delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
+    """Changes of the delay: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace = "orbit.txt"
+    }`, or a table with the `kind` of change. A packet has the delay of the moment at which it
+    leaves.
     """
 
     overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
+    """Whether packets overtake others with a longer delay, due to jitter or a change of the delay:
+    false.
     """
 
     reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
+    """Random reordering of packets. By default none."""
 
     corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+    """The share of packets that are corrupted, and dropped for their checksum: "0.1 %"."""
 
     duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The share of packets that are duplicated: "0.1 %"."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The MTU in bytes, with the IP header: 1500."""
 
     icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    """Whether the router before the link sends an ICMP message when a packet exceeds the MTU (RFC
+    1191): true. Otherwise such packets disappear, as in a black hole.
     """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    """Changes of the rate: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
     light: Light | Mapping[str, Any] | str | None = None
-    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
-    heavy one. By default none.
+    """The delay and opportunities under light load, with the trace of a heavy load in
+    `rate_changes`. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """Outages, during which nothing leaves and packets wait: the start and length of each, `[["10
+    s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
     contention: Contention | Mapping[str, Any] | str | None = None
@@ -1556,10 +1567,10 @@ class Antiparallel(Value):
     """
 
     down: LinkSettings | Mapping[str, Any] | str
-    """The link from `far` to `near`, which downloads take: rate and delay must be given."""
+    """The link from `far` to `near`, for downloads. Rate and delay are required."""
 
     up: LinkSettings | Mapping[str, Any] | str
-    """The link from `near` to `far`, which uploads take: rate and delay must be given."""
+    """The link from `near` to `far`, for uploads. Rate and delay are required."""
 
     access: LinkSettings | Mapping[str, Any] | str | None = None
     """The links between hosts and routers; by default ten times as fast as the faster direction
@@ -1569,7 +1580,7 @@ class Antiparallel(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Route(Value):
-    """A way that packets must take, in one direction."""
+    """An explicit route of packets, in one direction."""
 
     path: Sequence[str] | str
     """The nodes from the first to the last: `["client", "router1", "server"]`."""
@@ -1578,77 +1589,75 @@ class Route(Value):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Arp(Value):
     """Address resolution (ARP, RFC 826): the first packet to another station waits for a request
-    and the answer. An address that is known stays known.
+    and a reply. A resolved address stays known.
     """
 
     wait: str | Mapping[str, Any] | Spread | None = None
-    """How long a station waits before it asks, by chance: any time up to "10 ms", or a table with
-    the `kind` of distribution. By default "0 ms".
+    """The random delay before a station sends a request: uniform up to "10 ms", or a table with the
+    `kind` of distribution. By default "0 ms".
     """
 
     pending: int | str | None = None
-    """How many packets wait for one address: 3. Those that come later are dropped. By default
-    `3`.
-    """
+    """The most packets that wait for one address: 3. Later ones are dropped. By default `3`."""
 
     learns: bool | str | None = None
-    """Whether a station that is asked learns the address of the one that asks (RFC 826): true.
-    Without, as in ns-3, it asks in turn. By default `true`.
+    """Whether a station learns the requester's address from a request (RFC 826): true. Otherwise,
+    as in ns-3, the station sends a request of its own. By default `true`.
     """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Lan(Value):
-    """A shared medium, half duplex: one station sends at a time, and all hear it. A station that
-    finds the medium busy waits for a random time, longer with each attempt (CSMA with binary
+    """A shared half-duplex medium: one station sends at a time, and all receive. A station that
+    finds the medium busy backs off for a random time, longer with each attempt (CSMA with binary
     exponential back-off, as in the CSMA channel of ns-3).
     """
 
     nodes: Sequence[str] | str
-    """The stations: `["a", "b"]`. A node is there as soon as a LAN or a link names it. The LAN
-    itself is a node of its own name, so that links are called `a>office` and `office>b`.
+    """The stations: `["a", "b"]`. Nodes need no other declaration. The LAN itself is a node of its
+    own name, so that links are called `a>office` and `office>b`.
     """
 
     rate: str
-    """How fast bits leave: "100 Mbit/s"."""
+    """The rate: "100 Mbit/s"."""
 
     delay: str
-    """How long a bit travels from any station to any other: "2 us"."""
+    """The propagation delay between any two stations: "2 us"."""
 
     queue: Queue | str | None = None
     """The queue of each station."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500. By default `1500`."""
+    """The MTU in bytes, with the IP header: 1500. By default `1500`."""
 
     framing: str | None = None
-    """Bytes that a frame adds to its packet: "18 B", the header and the checksum of Ethernet. By
+    """Bytes that a frame adds to its packet: "18 B", the header and checksum of Ethernet. By
     default "18 B".
     """
 
     gap: str | None = None
-    """How long a station pauses after a frame of its own, as the time of so many bytes: "12 B". By
-    default "12 B".
+    """The gap after a station's own frame, as the time of so many bytes: "12 B". By default "12
+    B".
     """
 
     slot: str | None = None
     """The unit of the back-off: "1 us". By default "1 us"."""
 
     arp: Arp | Mapping[str, Any] | str | None = None
-    """How stations find each other's addresses. Without it, addresses are known."""
+    """Address resolution between stations. By default, addresses are known."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Network(Value):
-    """The nodes and the links between them: one or more shapes, single links, or both. Parts that
-    use the same name for a node meet there.
+    """The nodes and the links between them: shapes, single links, or both. Parts that use the same
+    name for a node share that node.
     """
 
     dumbbell: Dumbbell | Mapping[str, Any] | str | None = None
     """Pairs of hosts that share one bottleneck."""
 
     parking_lot: ParkingLot | Mapping[str, Any] | str | None = None
-    """A row of bottlenecks, with one way through all of them and other traffic at each."""
+    """A row of bottlenecks, with one path through all of them and cross traffic at each."""
 
     chain: Chain | Mapping[str, Any] | str | None = None
     """A row of links from a client to a server."""
@@ -1669,43 +1678,43 @@ class Network(Value):
     """Single links."""
 
     routes: Sequence[Route | Mapping[str, Any]] | str | None = None
-    """Ways that packets must take. Without them each takes the one with the fewest hops; among
-    equals, the one whose first link comes first in the file. A fat tree has ways of its own.
+    """Explicit routes of packets. The default is the path with the fewest hops; among equals, the
+    one whose first link comes first in the file. A fat tree has routes of its own.
     """
 
     lan: Mapping[str, Lan | Mapping[str, Any]] | str | None = None
-    """Shared media of which only one station uses at a time, by name: `[network.lan.office]`."""
+    """Shared media on which only one station sends at a time, by name: `[network.lan.office]`."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Memory(Value):
-    """Limits to the memory of all connections of a host, from the least to the most."""
+    """Limits of the memory of all connections of a host, in ascending order."""
 
     low: str
-    """From here on send buffers do not grow, and pressure ends below it."""
+    """Send buffers stop growing above this limit, and pressure ends below it."""
 
     pressure: str
-    """From here on there is pressure: windows do not grow, and whoever holds more than its share of
-    `high` can write no more.
+    """Memory pressure begins at this limit: windows stop growing, and connections with more than
+    their share of `high` cannot write.
     """
 
     high: str
-    """Nobody can write any more, and data out of order is dropped."""
+    """No connection can write above this limit, and out-of-order data is dropped."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Keepalive(Value):
-    """Probes of a peer that has not been heard. Nothing is probed while data is under way."""
+    """Keepalive probes of a silent peer. No probes are sent while data is outstanding."""
 
     idle: str | None = None
-    """How long nothing was heard before the first. By default "7200 s"."""
+    """The silent time before the first probe. By default "7200 s"."""
 
     interval: str | None = None
-    """How long each waits for an answer. By default "75 s"."""
+    """The time between probes. By default "75 s"."""
 
     probes: int | str | None = None
-    """After how many without an answer the connection fails; with a `user_timeout`, that counts. By
-    default `9`.
+    """The number of unanswered probes after which the connection fails; a `user_timeout` takes
+    precedence. By default `9`.
     """
 
 
@@ -1714,11 +1723,11 @@ class Stack(Value):
     """The transport: a profile that sets all options, and options that differ from it."""
 
     profile: str | None = None
-    """Which system's behaviour to start from: "linux-6.12" (the default), "rfc", ..."""
+    """The system whose behaviour is the starting point: "linux-6.12" (the default), "rfc", ..."""
 
     flavour: str | None = None
-    """Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs
-    wait, the ticks of timers, how windows are rounded: "rfc" or "linux".
+    """The behaviour where the standards leave a choice: RTO estimation, delayed ACKs, timer
+    granularity, rounding of windows: "rfc" or "linux".
     """
 
     cc: str | Mapping[str, Any] | None = None
@@ -1727,56 +1736,57 @@ class Stack(Value):
     """
 
     sack: bool | str | None = None
-    """Whether receivers say which segments arrived out of order (RFC 2018)."""
+    """Whether receivers send selective acknowledgements (SACK, RFC 2018)."""
 
     dsack: bool | str | None = None
-    """Whether receivers say what arrived twice (RFC 2883)."""
+    """Whether receivers report duplicate segments (DSACK, RFC 2883)."""
 
     fack: bool | str | None = None
-    """Whether, with SACK and without RACK, a hole counts as lost as soon as something arrived
+    """Whether, with SACK and without RACK, a hole counts as lost as soon as a segment arrived
     `dup_thresh` segments above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
     """
 
     recovery: str | None = None
-    """How losses are repaired without SACK: "tahoe", "reno", "newreno" or "newreno-steady"."""
+    """The loss recovery without SACK: "tahoe", "reno", "newreno" or "newreno-steady"."""
 
     abc: str | int | None = None
     """How ACKs count when the window grows: "off" (each as one segment, however much it covers),
-    "segment" (as many segments as it covers), or the most segments that one ACK may count for when
-    bytes are counted, 1 or 2 (Appropriate Byte Counting, RFC 3465).
+    "segment" (as many segments as it covers), or with byte counting the most segments that one ACK
+    may count for, 1 or 2 (Appropriate Byte Counting, RFC 3465).
     """
 
     delayed_ack: str | None = None
-    """How long an ACK may wait for another segment: "200 ms", or "off"."""
+    """The maximum delay of an ACK: "200 ms", or "off"."""
 
     ack_every: int | str | None = None
-    """How many full segments an ACK waits for: 2."""
+    """The number of full segments that one ACK covers: 2."""
 
     quick_ack: int | str | None = None
-    """How many segments at the start of a connection are acknowledged at once: 16."""
+    """The number of segments at the start of a connection that are acknowledged at once: 16."""
 
     timestamps: bool | str | None = None
     """Whether segments carry timestamps (RFC 7323)."""
 
     window_scaling: bool | str | None = None
-    """Whether windows can be larger than 64 KiB (RFC 7323)."""
+    """Whether window scaling is used, for windows above 64 KiB (RFC 7323)."""
 
     ecn: bool | str | None = None
-    """Whether congestion can be signalled by marks: true (RFC 3168), false, or "accurate" if the
-    two ends count them (RFC 9768). Congestion controls that need marks use them without this.
+    """Explicit congestion notification: true (RFC 3168), false, or "accurate" if the ends count
+    marks (accurate ECN, RFC 9768). Congestion controls that need marks use them without this
+    option.
     """
 
     initial_window: int | str | None = None
-    """The first window, in segments: 10."""
+    """The initial window, in segments: 10."""
 
     min_rto: str | None = None
-    """The least retransmission timeout: "200 ms"."""
+    """The minimum retransmission timeout: "200 ms"."""
 
     max_rto: str | None = None
-    """The longest retransmission timeout: "60 s"."""
+    """The maximum retransmission timeout: "60 s"."""
 
     initial_rto: str | None = None
-    """The retransmission timeout before any RTT is known: "1 s"."""
+    """The retransmission timeout before the first RTT sample: "1 s"."""
 
     rmem: str | None = None
     """The receive buffer: "6 MB". At most 1 GiB."""
@@ -1785,164 +1795,163 @@ class Stack(Value):
     """The send buffer: "4 MB"."""
 
     so_rcvbuf: str | None = None
-    """The receive buffer that the program asks for (`SO_RCVBUF`): "64 kB", or "off". The buffer
-    does not grow then, and Linux makes it twice as large, for the memory that packets take beside
-    their data.
+    """The receive buffer that the program requests (`SO_RCVBUF`): "64 kB", or "off". Such a buffer
+    does not grow. Linux doubles its size, for the memory that packets take beside their data.
     """
 
     so_sndbuf: str | None = None
-    """The send buffer that the program asks for (`SO_SNDBUF`): "64 kB", or "off". As for
+    """The send buffer that the program requests (`SO_SNDBUF`): "64 kB", or "off". Treated like
     `so_rcvbuf`.
     """
 
     rmem_max: str | None = None
-    """The most that a program gets by `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B"."""
+    """The limit of `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B"."""
 
     wmem_max: str | None = None
-    """The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
+    """The limit of `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
 
     window_clamp: str | None = None
-    """The largest window that the program wants to offer (`TCP_WINDOW_CLAMP`): "256 kB", or "off".
-    In Linux 6.12 it lasts as the scale of the window alone, which stops at the next power of two:
-    "256 kB" allows windows of up to 262140 bytes, "300 kB" of up to 524280.
+    """The largest window that the program wants to advertise (`TCP_WINDOW_CLAMP`): "256 kB", or
+    "off". In Linux 6.12 the clamp only lasts as the scale of the window, which stops at the next
+    power of two: "256 kB" allows windows of up to 262140 bytes, "300 kB" of up to 524280.
     """
 
     initial_receive_window: str | int | None = None
-    """The first window that is offered, in segments (`ip route ... initrwnd`): 10, or "off" for
-    what the receive buffer has room for.
+    """The first advertised window, in segments (`ip route ... initrwnd`): 10, or "off" for the
+    window that the receive buffer allows.
     """
 
     notsent_lowat: str | None = None
-    """How much data may wait in the send buffer that has not left (`TCP_NOTSENT_LOWAT`): "128 kB",
-    or "off". Then a program writes no further ahead, however large `wmem` is.
+    """The limit of unsent data in the send buffer (`TCP_NOTSENT_LOWAT`): "128 kB", or "off". A
+    program writes no further ahead, however large `wmem` is.
     """
 
     app_win: int | str | None = None
-    """The part of the receive buffer that is kept for the application and not advertised, as in
-    Linux: `1 / 2^app_win` of it; 0 keeps nothing.
+    """The part of the receive buffer that is reserved for the application and not advertised, as in
+    Linux: `1 / 2^app_win` of the buffer; 0 reserves nothing.
     """
 
     mem: str | Memory | Mapping[str, Any] | None = None
-    """The limits to the memory that all connections of a host take together, beside those of each:
-    `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
+    """The limits of the memory that all connections of a host take together, in addition to the
+    limits of each: `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
     """
 
     nagle: bool | str | None = None
-    """Whether small writes wait for an ACK to be sent together (Nagle's algorithm)."""
+    """Whether small writes are coalesced while an ACK is outstanding (Nagle's algorithm)."""
 
     limited_transmit: bool | str | None = None
-    """Whether the first two duplicate ACKs send new segments (RFC 3042)."""
+    """Whether the first two duplicate ACKs release new segments (limited transmit, RFC 3042)."""
 
     restart_after_idle: bool | str | None = None
-    """Whether the window starts anew after a pause (RFC 5681 §4.1)."""
+    """Whether the window is reset after an idle period (RFC 5681 §4.1)."""
 
     pacing: bool | str | None = None
-    """Whether segments are spread over the round trip."""
+    """Whether segments are paced over the round trip."""
 
     max_pacing_rate: str | None = None
-    """The highest rate at which the connection sends (`SO_MAX_PACING_RATE`): "20 Mbit/s", or "off".
-    It counts data without headers, and turns `pacing` on.
+    """The maximum sending rate of the connection (`SO_MAX_PACING_RATE`): "20 Mbit/s", or "off". The
+    rate counts data without headers, and turns `pacing` on.
     """
 
     rack: bool | str | None = None
-    """Whether losses are found by time (RACK, RFC 8985)."""
+    """Whether losses are detected by time (RACK, RFC 8985)."""
 
     tlp: bool | str | None = None
-    """Whether a probe finds losses at the end of a flight (TLP, RFC 8985)."""
+    """Whether a probe detects losses at the end of a flight (TLP, RFC 8985)."""
 
     reduction: str | None = None
-    """How the window gets smaller after a loss: "at-once", by "halving" (Linux until 3.1), or
+    """How the window is reduced after a loss: "at-once", by "halving" (Linux until 3.1), or
     "proportional" (PRR, RFC 9937).
     """
 
     frto: bool | str | None = None
-    """Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682)."""
+    """Whether spurious timeouts are detected and undone (F-RTO, RFC 5682)."""
 
     undo: bool | str | None = None
-    """Whether reductions that were not needed are taken back, by timestamps (RFC 3522, RFC 4015)
-    and by reports of what arrived twice.
+    """Whether spurious window reductions are undone, as detected by timestamps (RFC 3522, RFC 4015)
+    and by reports of duplicates (DSACK).
     """
 
     tso: bool | str | None = None
-    """Whether segments leave in bursts, as they are made for segmentation offload."""
+    """Whether segments leave in bursts, as with TCP segmentation offload (TSO)."""
 
     hystart: bool | str | None = None
     """Whether slow start ends when delays grow (HyStart++, RFC 9406), for congestion controls that
-    have a parameter of this name. What is said there counts more.
+    have a parameter of this name. That parameter takes precedence.
     """
 
     cut_base: str | None = None
-    """What a reduction starts from: the data in flight ("flight", RFC 5681) or the window ("cwnd",
-    as in Linux).
+    """The base of a window reduction: the data in flight ("flight", RFC 5681) or the window
+    ("cwnd", as in Linux).
     """
 
     dup_thresh: int | str | None = None
-    """How many duplicate ACKs mean a loss: 3."""
+    """The number of duplicate ACKs that indicate a loss: 3."""
 
     syn_retries: int | str | None = None
-    """How often an unanswered SYN is repeated: 6."""
+    """The number of retransmissions of an unanswered SYN: 6."""
 
     syn_linear_timeouts: int | str | None = None
-    """How often more, before its timeout begins to double, as in Linux since 6.5: 4. With 0 each
-    repetition doubles it (RFC 6298 §5.5).
+    """The number of additional retransmissions before the timeout of the SYN begins to double, as
+    in Linux since 6.5: 4. With 0 each retransmission doubles the timeout (RFC 6298 §5.5).
     """
 
     syn_ack_retries: int | str | None = None
-    """How often an unanswered SYN-ACK is repeated: 5."""
+    """The number of retransmissions of an unanswered SYN-ACK: 5."""
 
     retries: int | str | None = None
-    """How often unanswered data is repeated before the connection fails: 15."""
+    """The number of retransmissions of unacknowledged data before the connection fails: 15."""
 
     user_timeout: str | None = None
-    """How long anything may stay without an answer before the connection fails, however often it
-    was repeated (RFC 5482): "30 s", or "off". Where it is given, `retries` does not count.
+    """The time without an answer after which the connection fails, regardless of the number of
+    retransmissions (RFC 5482): "30 s", or "off". If set, it replaces `retries`.
     """
 
     keepalive: str | Keepalive | Mapping[str, Any] | None = None
-    """Probes of a peer that has not been heard, and the end of the connection if it stays silent
-    (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
+    """Keepalive probes of a silent peer, which end the connection if the peer does not answer (RFC
+    9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
     """
 
     fast_open: bool | str | None = None
-    """Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
-    RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
+    """Whether data is sent with the SYN, to a server that has given a cookie before (TCP Fast Open,
+    RFC 7413). Both ends must have the option; the first connection between two hosts gets the
+    cookie.
     """
 
     path_mtu: str | None = None
-    """Whether the largest packet of the whole path is "known" from the beginning, or "discovered":
-    then packets are as large as the first link takes, until a router says that it cannot pass them
-    on (RFC 1191).
+    """Whether the path MTU is "known" from the beginning, or "discovered": then packets are as
+    large as the first link's MTU, until a router reports that they are too large (RFC 1191).
     """
 
     mtu_probing: str | None = None
-    """Whether larger packets are tried, to find out how large they may be where no router says it
-    (RFC 4821): "off", "on-black-hole" (once nothing is answered for long) or "always".
+    """When larger packets are tried to find the path MTU without router messages (RFC 4821): "off",
+    "on-black-hole" (after a long time without answers) or "always".
     """
 
     time_wait: str | None = None
-    """How long a closed connection waits for stray segments: "60 s"."""
+    """The duration of TIME-WAIT, in which a closed connection answers stray segments: "60 s"."""
 
     mss: int | str | None = None
-    """The most data in one segment, in bytes: 1460. The path's MTU limits it too."""
+    """The maximum segment size (MSS) in bytes: 1460. The path's MTU limits it too."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Cpu(Value):
-    """The time that a host's processor takes. It does one thing at a time, in the order in which
-    they come; what an event makes the host send leaves before the next event has its turn.
+    """The processing time of a host. The processor does one thing at a time, in order of arrival.
+    Packets that the host sends in response to an event leave before the next event has its turn.
     """
 
     packet: str | None = None
-    """For each packet with data that is sent or received: "10 us". By default "0 ms"."""
+    """The time for each packet with data, sent or received: "10 us". By default "0 ms"."""
 
     ack: str | None = None
-    """For each packet without data that is sent or received, as an ACK: "2 us". By default "0
+    """The time for each packet without data, sent or received, like an ACK: "2 us". By default "0
     ms".
     """
 
     call: str | None = None
-    """For each system call in which a program writes or reads, and each time that one goes on after
-    it has waited: "1 us". By default "0 ms".
+    """The time for each system call in which a program writes or reads, and each time that a
+    program continues after a wait: "1 us". By default "0 ms".
     """
 
 
@@ -1951,49 +1960,49 @@ class Host(Value):
     """Settings of one host."""
 
     stack: Stack | Mapping[str, Any] | str | None = None
-    """The transport of all flows that begin or end here, where the flow says nothing else."""
+    """The transport of all flows that begin or end here, unless a flow sets its own."""
 
     cpu: Cpu | Mapping[str, Any] | str | None = None
-    """The time that the host's processor takes for what its flows send and receive: `{ packet = "10
-    us" }`. By default none.
+    """The host's processing time for packets and system calls: `{ packet = "10 us" }`. By default
+    none.
     """
 
     qdisc: Queue | str | None = None
-    """The queue of the host's own devices, in place of the `queue` that its links have where they
-    begin at the host: "fq", "fq-codel", "1000 packets" (`pfifo_fast`). Linux senders keep few
-    packets there (TCP small queues), and with "fq" they are paced. By default the links have queues
-    of routers, of which senders know nothing.
+    """The queue of the host's own devices, instead of the `queue` of the links that begin at the
+    host: "fq", "fq-codel", "1000 packets" (`pfifo_fast`). Linux senders keep few packets there (TCP
+    small queues), and with "fq" they are paced. By default these links have queues of routers, of
+    which senders know nothing.
     """
 
     gro: str | None = None
-    """Receive offload (GRO) of the host's devices: the time from the arrival of a packet to the
-    interrupt, "20 us". All that has arrived by then is received together, and consecutive segments
-    of a flow as one packet, which is acknowledged as one. On a real host that is `ethtool -K eth0
-    gro on` with `ethtool -C eth0 rx-usecs 20`. By default "off": each packet is received when it
-    arrives.
+    """Generic receive offload (GRO) of the host's devices: the time from the arrival of a packet to
+    the interrupt, "20 us". All packets that have arrived by then are received together, and
+    consecutive segments of a flow are merged into one packet, which is acknowledged as one. On a
+    real host that is `ethtool -K eth0 gro on` with `ethtool -C eth0 rx-usecs 20`. By default "off":
+    each packet is received when it arrives.
     """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SessionClass(Value):
-    """Sessions that load as much as each other."""
+    """Sessions with objects of the same size."""
 
     name: str
-    """What tables call it, like "large"."""
+    """The name in tables, like "large"."""
 
     count: int | str
-    """How many sessions: 2."""
+    """The number of sessions: 2."""
 
     size: str
-    """What each loads: "120 kB"."""
+    """The size of each object: "120 kB"."""
 
     request: str | None = None
-    """The size of a request, where it is not that of other classes: "1 kB"."""
+    """The size of a request, if it differs from that of other classes: "1 kB"."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FixedSizes(Value):
-    """All the same size."""
+    """One size."""
 
     size: str
     """The size: "20 kB"."""
@@ -2022,7 +2031,7 @@ class ParetoSizes(Value):
     """The Pareto distribution, cut off at `max`."""
 
     shape: float | str
-    """The shape: 1.2. The smaller it is, the more of the data is in large transfers."""
+    """The shape: 1.2. Smaller shapes put more of the data into large transfers."""
 
     min: str
     """The smallest size: "4 kB"."""
@@ -2038,7 +2047,7 @@ class LognormalSizes(Value):
     """The log-normal distribution."""
 
     median: str
-    """The size that half of the transfers exceed: "10 kB"."""
+    """The median size: "10 kB"."""
 
     sigma: float | str
     """The standard deviation of the logarithm: 1.5."""
@@ -2051,10 +2060,10 @@ class LognormalSizes(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EmpiricalSizes(Value):
-    """Sizes measured elsewhere."""
+    """Measured sizes."""
 
     sizes: Sequence[str] | str
-    """Sizes, any of which is as likely as the others: `["4 kB", "21 kB", "120 kB"]`."""
+    """Equally likely sizes: `["4 kB", "21 kB", "120 kB"]`."""
 
     KIND: ClassVar[str] = "empirical"
 
@@ -2064,11 +2073,11 @@ class BulkTraffic(Value):
     """Sends as fast as the transport allows."""
 
     size: str | None = None
-    """How much: "1 MB". Without a size it sends until the experiment ends."""
+    """The amount of data: "1 MB". By default the flow sends until the experiment ends."""
 
     write: str | None = None
-    """How much the application hands over in one call: "512 B". It makes the next call when the one
-    before has returned. Without it, the send buffer is always as full as it can be.
+    """The data of one write call: "512 B". The next call follows when the previous one has
+    returned. By default the send buffer is always as full as possible.
     """
 
     KIND: ClassVar[str] = "bulk"
@@ -2076,35 +2085,33 @@ class BulkTraffic(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class OnOffTraffic(Value):
-    """Sends as fast as the transport allows, at times: either in `periods` or `on` and `off` in
-    turn.
+    """Sends as fast as the transport allows in on periods: either those of `periods`, or `on` and
+    `off` in turn.
     """
 
     periods: Sequence[Sequence[str]] | str | None = None
-    """From when to when it sends, counted from the start of the flow: `[["250 s", "500 s"], ["750
-    s", "1000 s"]]`.
-    """
+    """The on periods, from the start of the flow: `[["250 s", "500 s"], ["750 s", "1000 s"]]`."""
 
     on: str | None = None
-    """How long it sends: "2 s"."""
+    """The length of an on period: "2 s"."""
 
     off: str | None = None
-    """How long it then pauses, before it sends again: "1 s"."""
+    """The length of the pause between on periods: "1 s"."""
 
     KIND: ClassVar[str] = "on-off"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WebTraffic(Value):
-    """Loads things like a web browser: each session asks for one thing, which flows from `from` to
-    `to`. Either `classes` or `sizes` say what there is.
+    """Loads objects like a web browser: each session requests one object, which flows from `from`
+    to `to`. Either `classes` or `sizes` is required.
     """
 
     classes: Sequence[SessionClass | Mapping[str, Any]] | str | None = None
-    """What is loaded, by class of size."""
+    """The objects by class of size."""
 
     sizes: Sequence[str] | str | None = None
-    """What is loaded, one by one, like the objects of a page: `["12 kB", "3 kB", "80 kB"]`."""
+    """The objects one by one, like those of a page: `["12 kB", "3 kB", "80 kB"]`."""
 
     order: str | None = None
     """Whether all sessions run at once ("parallel") or one after another ("sequential"). By default
@@ -2112,16 +2119,16 @@ class WebTraffic(Value):
     """
 
     connections: int | str | None = None
-    """The most connections that are open at once: 6. By default `6`."""
+    """The most connections open at once: 6. By default `6`."""
 
     persistent: bool | str | None = None
-    """Whether one connection serves several sessions, as in HTTP/1.1. By default `true`."""
+    """Whether a connection serves several sessions, as in HTTP/1.1. By default `true`."""
 
     request: str | None = None
     """The size of a request: "400 B". By default "400 B"."""
 
     server_time: str | None = None
-    """The time from the arrival of a request to the first byte of its answer: "20 ms". By default
+    """The time from the arrival of a request to the first byte of the response: "20 ms". By default
     "0 ms".
     """
 
@@ -2130,102 +2137,102 @@ class WebTraffic(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ArrivalsTraffic(Value):
-    """New transfers begin one after another, each over a connection of its own: at random
-    (`per_second`, or so many that they make a `load`), at fixed times (`every`), or whenever one of
-    so many `users` has thought after the transfer before. One of these four keys is given.
+    """Transfers that arrive over time, each over a connection of its own: at random (`per_second`,
+    or at the rate of a `load`), at fixed times (`every`), or when one of several `users` has
+    finished thinking after the previous transfer. Exactly one of these four keys is required.
     """
 
     per_second: float | str | None = None
-    """How many begin in a second, on average: 0.15. They are a Poisson process."""
+    """The mean number of transfers in a second: 0.15. Arrivals are a Poisson process."""
 
     load: float | str | None = None
-    """The load of the bottleneck that they make, in place of `per_second`: "50 %" of its rate, or
-    of that of its shaper or policer. If the rate changes (`rate_changes`), the first one counts.
-    Counted are the data and the headers of full segments, not handshakes, ACKs and what is sent
-    again: transfers of the mean size S begin at a rate of load x rate / (8 S x segment / data),
-    with the sizes of a full segment with and without its headers. The flows of one entry that have
-    the same bottleneck make this load together.
+    """The load on the bottleneck, instead of `per_second`: "50 %" of its rate, or of that of its
+    shaper or policer. If the rate changes (`rate_changes`), the initial one counts. The load counts
+    the data and the headers of full segments, not handshakes, ACKs and retransmissions: transfers
+    of the mean size S arrive at a rate of load x rate / (8 S x segment / data), with the sizes of a
+    full segment with and without its headers. The flows of one entry with the same bottleneck make
+    this load together.
     """
 
     every: str | None = None
-    """The time from one beginning to the next: "10 ms". The first transfer begins at once."""
+    """The time between arrivals: "10 ms". The first transfer begins at once."""
 
     users: int | str | None = None
-    """How many users there are, each with one transfer at a time: 5. All begin at once."""
+    """The number of users, each with one transfer at a time: 5. All begin at once."""
 
     think: str | None = None
-    """The time from the end of a user's transfer, when all its data have arrived, to the beginning
-    of the next: "1 s". Only with `users`.
+    """The think time from the end of a user's transfer, when all its data has arrived, to the
+    beginning of the next: "1 s". Only with `users`.
     """
 
     sizes: Sizes | str
-    """How large they are: a size ("20 kB") or a distribution."""
+    """The sizes of transfers: one size ("20 kB") or a distribution."""
 
     transfers: int | str | None = None
-    """How many begin in total: 1000. Without a number they go on until the experiment ends."""
+    """The total number of transfers: 1000. By default transfers arrive until the experiment
+    ends.
+    """
 
     KIND: ClassVar[str] = "arrivals"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UdpTraffic(Value):
-    """Sends datagrams, whatever becomes of them: either at a `rate` or at an `interval`, all the
-    time or in periods. A datagram larger than the MTU travels in fragments, as IPv4 has it.
+    """Sends datagrams regardless of their fate: either at a `rate` or at an `interval`, all the
+    time or in on periods. A datagram larger than the MTU is fragmented, as in IPv4.
     """
 
     rate: str | None = None
-    """How fast, headers included: "2 Mbit/s". While it is off it sends nothing, and the rate is
-    that of the time in which it is on.
-    """
+    """The rate during on periods, headers included: "2 Mbit/s"."""
 
     interval: str | None = None
-    """The time from one datagram to the next: "2 us". Of random gaps, the mean."""
+    """The time between datagrams: "2 us". With random gaps, the mean."""
 
     gaps: str | None = None
-    """How the times between datagrams are spread. By default "constant"."""
+    """The distribution of the times between datagrams. By default "constant"."""
 
     payload: str | None = None
     """The data in each datagram: "1472 B". At most 65,507 B. By default "1.472 kB"."""
 
     packets: int | str | None = None
-    """How many: 10000. Without a number it sends until the experiment ends."""
+    """The number of datagrams: 10000. By default datagrams are sent until the experiment ends."""
 
     periods: Sequence[Sequence[str]] | str | None = None
-    """From when to when it sends, counted from the start of the flow: `[["0 s", "1 s"], ["3 s", "4
-    s"]]`. Without periods it sends all the time.
+    """The on periods, from the start of the flow: `[["0 s", "1 s"], ["3 s", "4 s"]]`. By default
+    datagrams are sent all the time.
     """
 
     on: str | None = None
-    """How long it sends: "2 s"."""
+    """The length of an on period: "2 s"."""
 
     off: str | None = None
-    """How long it then pauses, before it sends again: "1 s"."""
+    """The length of the pause between on periods: "1 s"."""
 
     KIND: ClassVar[str] = "udp"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RequestsTraffic(Value):
-    """Asks, is answered, thinks, and asks again, over one connection. Answers flow from `from` to
+    """Requests and responses over one connection, with think times. Responses flow from `from` to
     `to`.
     """
 
     request: str | None = None
-    """The size of a question: "400 B". By default "400 B"."""
+    """The size of a request: "400 B". By default "400 B"."""
 
     response: str
-    """The size of an answer: "20 kB"."""
+    """The size of a response: "20 kB"."""
 
     server_time: str | None = None
-    """The time from the arrival of a question to the first byte of its answer: "20 ms". By default
+    """The time from the arrival of a request to the first byte of the response: "20 ms". By default
     "0 ms".
     """
 
     think: str | None = None
-    """The time from an answer to the next question: "1 s". By default "0 ms"."""
+    """The think time from a response to the next request: "1 s". By default "0 ms"."""
 
     requests: int | str | None = None
-    """How many questions: 100. Without a number they go on until the experiment ends."""
+    """The number of requests: 100. By default requests continue until the experiment ends."""
 
     KIND: ClassVar[str] = "requests"
 
@@ -2248,32 +2255,30 @@ class Flow(Value):
     """Traffic from one node to another, once or several times."""
 
     name: str | None = None
-    """What tables call it, like "download". Without a name it is "flow" and its number in the list,
-    from 1. Of several, the k-th is "download/k".
+    """The name in tables, like "download". By default "flow" with its number in the list, from 1.
+    With a count, the k-th flow is "download/k".
     """
 
     from_: str
-    """The node that sends the data. A `*` stands for a number: the flows go round all nodes of that
-    form, so that `from = "left*"`, `to = "right*"` is one flow for each pair.
+    """The node that sends the data. A `*` stands for a number: flows are assigned round robin to
+    all matching nodes, so that `from = "left*"`, `to = "right*"` is one flow for each pair.
     """
 
     to: str
     """The node that receives the data, written like `from`."""
 
     count: int | str | None = None
-    """How many of it there are: 20. Without a count there is 1 or, where a `*` stands in a name,
-    one for each node.
-    """
+    """The number of flows: 20. By default 1 or, with a `*` in a name, one for each node."""
 
     start: str | None = None
-    """When it begins: "5 s" after the start of the experiment. By default "0 ms"."""
+    """The start of the flow, after the start of the experiment: "5 s". By default "0 ms"."""
 
     stagger: str | None = None
-    """How much later each of several begins than the one before: "100 ms". By default "0 ms"."""
+    """The time between the starts of several flows: "100 ms". By default "0 ms"."""
 
     start_jitter: str | None = None
-    """The most that is added to the beginning, by chance: "1 s". Any time up to it is equally
-    likely and depends on the seed and the flow's name. By default "0 ms".
+    """The maximum random addition to the start: "1 s". The addition is uniform and depends on the
+    seed and the flow's name. By default "0 ms".
     """
 
     cc: str | Mapping[str, Any] | None = None
@@ -2282,10 +2287,12 @@ class Flow(Value):
     """
 
     traffic: Traffic | str | None = None
-    """What the application does: "bulk" (send as fast as possible), or a table with its `kind`."""
+    """The traffic of the application: "bulk" (send as fast as possible), or a table with its
+    `kind`.
+    """
 
     class_: str | None = None
-    """A label to group flows by in tables and plots, like "large". By default the name, without the
+    """A label that groups flows in tables and plots, like "large". By default the name without the
     number.
     """
 
@@ -2295,74 +2302,169 @@ class Flow(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Measure(Value):
-    """The part of an experiment that results are of. It begins with what happens at `from`, and
-    ends before what happens at `to`. What is written down over time is of the whole experiment.
+    """The part of an experiment that results cover. Events at `from` are included, and events at
+    `to` are not. Samples and other time series cover the whole experiment.
     """
 
     from_: str | None = None
-    """When it begins, after the start of the experiment: "200 s". By default with the
-    experiment.
-    """
+    """The beginning, after the start of the experiment: "200 s". By default its start."""
 
     to: str | None = None
-    """When it ends, after the start of the experiment: "800 s". By default with the experiment."""
+    """The end, after the start of the experiment: "800 s". By default its end."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Record(Value):
-    """What to write down."""
+    """The data to record."""
 
     samples: str | None = None
-    """The state of each flow (cwnd, ssthresh, srtt, in flight, ...): at an interval ("100 ms"), at
-    every ACK ("ack"), or not at all ("off"). By default "100 ms".
+    """The sampling of each flow's state (cwnd, ssthresh, srtt, in flight, ...): at an interval
+    ("100 ms"), at every ACK ("ack"), or never ("off"). By default "100 ms".
     """
 
     links: str | None = None
-    """The queue and the use of each link: at an interval ("100 ms") or not at all ("off"). By
-    default "100 ms".
+    """The sampling of each link's queue and utilization: at an interval ("100 ms") or never
+    ("off"). By default "100 ms".
     """
 
     captures: Sequence[str] | str | None = None
-    """Where to capture packets, by direction of a link: `["left>right"]`."""
+    """The links on which packets are captured, by direction: `["left>right"]`."""
 
     packets: Sequence[str] | str | None = None
-    """Where to write down each packet as rows of the table `packets`, by direction of a link:
+    """The links whose packets become rows of the table `packets`, by direction:
     `["left>right"]`.
     """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class UniformDistribution(Value):
+    """The uniform distribution: any value between two."""
+
+    least: str | float
+    """The smallest value: "10 ms"."""
+
+    most: str | float
+    """The largest value: "200 ms"."""
+
+    KIND: ClassVar[str] = "uniform"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NormalDistribution(Value):
+    """The normal distribution."""
+
+    mean: str | float
+    """The mean: "40 ms"."""
+
+    deviation: str | float
+    """The standard deviation: "10 ms"."""
+
+    least: str | float | None = None
+    """The smallest value; no value is below zero."""
+
+    most: str | float | None = None
+    """The largest value."""
+
+    KIND: ClassVar[str] = "normal"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LognormalDistribution(Value):
+    """The log-normal distribution."""
+
+    median: str | float
+    """The value that half of the values exceed: "40 ms"."""
+
+    sigma: float | str
+    """The standard deviation of the logarithm: 0.5."""
+
+    least: str | float | None = None
+    """The smallest value."""
+
+    most: str | float | None = None
+    """The largest value."""
+
+    KIND: ClassVar[str] = "lognormal"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ParetoDistribution(Value):
+    """The Pareto distribution."""
+
+    shape: float | str
+    """The shape: 1.2. The smaller it is, the more often values are very large."""
+
+    least: str | float
+    """The smallest value: "10 ms"."""
+
+    most: str | float | None = None
+    """The largest value."""
+
+    KIND: ClassVar[str] = "pareto"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ExponentialDistribution(Value):
+    """The exponential distribution."""
+
+    mean: str | float
+    """The mean, before `least` and `most` apply: "20 ms"."""
+
+    least: str | float | None = None
+    """The smallest value."""
+
+    most: str | float | None = None
+    """The largest value."""
+
+    KIND: ClassVar[str] = "exponential"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EmpiricalDistribution(Value):
+    """Values measured elsewhere."""
+
+    values: Sequence[str | float] | str
+    """The values, all equally likely: `["21 ms", "38 ms", "190 ms"]`."""
+
+    KIND: ClassVar[str] = "empirical"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Advise(Value):
-    """The question for `tcplab advise`: the goals, the paths that the advice is to hold for, and
+    """The question for `tcplab advise`: the goals, the paths for which the advice must hold, and
     the settings that may change. Runs do not depend on it.
     """
 
     goals: Sequence[str] | str | None = None
-    """The goals, like "goodput" or "page-time". The first decides; the others are reported too. By
-    default the traffic decides.
+    """The goals, like "goodput" or "page-time". The first one decides, and the others are reported
+    too. The default depends on the traffic.
     """
 
     flows: Sequence[str] | str | None = None
-    """The names of the flows whose settings may change, and which the goals are of. By default
-    all.
-    """
+    """The names of the flows whose settings may change and whose results count. By default all."""
 
     may: Sequence[str] | str | None = None
     """Where settings may change: at the sender, the receiver, the router before the bottleneck, or
-    at several of them.
+    several of these.
     """
 
     keep: Sequence[str] | str | None = None
-    """Settings that stay as they are: `["cc", "wmem"]`."""
+    """Settings that must not change: `["cc", "wmem"]`."""
 
     change: Mapping[str, Sequence[Any]] | None = None
-    """Values to try, by setting, in place of the usual ones: `cc = ["cubic", "bbr"]`. If it is
-    given, nothing else is tried.
+    """Values to try for each setting, instead of the usual ones: `cc = ["cubic", "bbr"]`. Only
+    these settings are changed.
     """
 
-    over: Mapping[str, Sequence[Any] | Mapping[str, Any]] | str | None = None
-    """The paths and loads that the advice is to hold for, by parameter or key as in a sweep: a list
-    of values, or all between two, `rtt = { from = "10 ms", to = "200 ms" }`.
+    limits: Sequence[str] | str | None = None
+    """Limits that the advised settings must keep: `["retransmissions <= 3 %"]`. Each is a goal,
+    `<=` or `>=`, and a value. Settings that certainly break one are not advised.
+    """
+
+    over: Mapping[str, Sequence[Any] | Mapping[str, Any] | Distribution] | str | None = None
+    """The paths and loads for which the advice must hold, by parameter or key as in a sweep: a list
+    of values, a range, `rtt = { from = "10 ms", to = "200 ms" }`, or a distribution of values, `rtt
+    = { kind = "lognormal", median = "40 ms", sigma = 0.5 }`.
     """
 
 
@@ -2384,14 +2486,14 @@ Queue: TypeAlias = (
     | str
     | float
 )
-"""The queue in front of a link: its size alone (`"1 BDP"`, `"250 packets"`, `"64 kB"`, `"50 ms"`)
+"""The queue in front of a link: a limit alone (`"1 BDP"`, `"250 packets"`, `"64 kB"`, `"50 ms"`)
 for drop-tail, or a table with the `kind` of discipline and its settings.
 """
 
 Loss: TypeAlias = (
     IndependentLoss | ListedLoss | GilbertLoss | GilbertTimeLoss | Mapping[str, Any] | str | float
 )
-"""Packets lost on the way: a probability alone (`"1 %"` or 0.01) for independent losses, or a table
+"""Packet loss on the link: a probability alone (`"1 %"` or 0.01) for independent losses, or a table
 with the `kind` of loss and its settings.
 """
 
@@ -2407,10 +2509,10 @@ Spread: TypeAlias = (
 """A distribution of times."""
 
 DelayRule: TypeAlias = HandoverDelayRule | Mapping[str, Any] | str
-"""A rule by which the delay changes."""
+"""A rule for changes of the delay."""
 
 RateRule: TypeAlias = SineRateRule | RandomWalkRateRule | Mapping[str, Any] | str
-"""A rule by which the rate changes."""
+"""A rule for changes of the rate."""
 
 OutageRule: TypeAlias = PeriodicOutageRule | RandomOutageRule | Mapping[str, Any] | str
 """A rule for outages."""
@@ -2425,7 +2527,7 @@ Sizes: TypeAlias = (
     | str
     | float
 )
-"""How large transfers are: one size (`"20 kB"`), or a table with the `kind` of distribution."""
+"""The sizes of transfers: one size (`"20 kB"`), or a table with the `kind` of distribution."""
 
 Traffic: TypeAlias = (
     BulkTraffic
@@ -2438,6 +2540,21 @@ Traffic: TypeAlias = (
     | Mapping[str, Any]
     | str
 )
-"""What the application does: a word (`"bulk"`) where the rest has defaults, or a table with its
-`kind`.
+"""The traffic of the application: a word (`"bulk"`) if all settings have defaults, or a table with
+its `kind`.
+"""
+
+Distribution: TypeAlias = (
+    UniformDistribution
+    | NormalDistribution
+    | LognormalDistribution
+    | ParetoDistribution
+    | ExponentialDistribution
+    | EmpiricalDistribution
+    | Mapping[str, Any]
+    | str
+)
+"""A distribution of the values of a key. A quantity is written as the key takes it: with its unit,
+or as a number. Values beyond `least` and `most` are never drawn; those between keep their
+proportions.
 """

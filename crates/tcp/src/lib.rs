@@ -49,29 +49,30 @@
 //! | delayed and quick ACKs | `delayed_ack` |
 //! | segments, GRO, sequence numbers | `segment`, `seq` |
 //!
-//! RTT and RTO, delivery rate, rounds, pacing and window validation know no TCP and are in the crate
-//! `tcplab_transport`.
+//! RTT and RTO, delivery rate, rounds, pacing and window validation know no TCP and are in the
+//! crate `tcplab_transport`.
 //!
 //! # What differs between `rfc` and `linux`
 //!
-//! [`Behaviour`] names each choice once, with the kernel function or the RFC section. A profile picks
-//! one; no other file asks which profile runs.
+//! [`Behaviour`] names each choice once, with the kernel function or the RFC section. A profile
+//! picks one; no other file asks which profile runs.
 //!
 //! # What is not separated, and why
 //!
-//! - The state of departure has no type of its own. `Sender` holds the send buffer,
-//!   the small queue and the path MTU as rarely used boxes; bursts and pacing share the flight's
-//!   allocation with `Loss`, which is made when data is first sent, so that an end that only receives
-//!   stays small. These fields are private to the folder `sender`: its coordinators change them, and
-//!   nothing outside does.
-//! - Files of a folder and the folder's root import each other: a type, and the parts of its `impl`.
-//!   Between folders, imports run one way: `endpoint` to `sender` to `loss` and `congestion`.
+//! - The state of departure has no type of its own. `Sender` holds the send buffer, the small queue
+//!   and the path MTU as rarely used boxes; bursts and pacing share the flight's allocation with
+//!   `Loss`, which is made when data is first sent, so that an end that only receives stays small.
+//!   These fields are private to the folder `sender`: its coordinators change them, and nothing
+//!   outside does.
+//! - Files of a folder and the folder's root import each other: a type, and the parts of its
+//!   `impl`. Between folders, imports run one way: `endpoint` to `sender` to `loss` and
+//!   `congestion`.
 //!
 //! # Speed
 //!
 //! The path of every packet is inlined as one piece. Rare paths are kept out of line by
-//! `#[inline(never)]` or, where they are rare for every stack, `#[cold]`. `make bench` was 5 to 10 %
-//! slower without.
+//! `#[inline(never)]` or, where they are rare for every stack, `#[cold]`. `make bench` was 5 to 10
+//! % slower without.
 
 mod accurate_ecn;
 mod congestion;

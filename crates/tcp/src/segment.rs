@@ -1,7 +1,7 @@
 //! A TCP segment as a small value: every field that decides anything, the payload as a count.
 //!
-//! A segment says the same as its bytes on a wire would, so sizes are exact: `wire_bytes` counts the IPv4
-//! and TCP headers with options padded as senders pad them.
+//! A segment says the same as its bytes on a wire would, so sizes are exact: `wire_bytes` counts
+//! the IPv4 and TCP headers with options padded as senders pad them.
 
 mod gro;
 

@@ -9,7 +9,7 @@ from typing import Any
 from tcplab._advice import goals
 from tcplab._advice.goals import Goal
 from tcplab._core import ConfigError
-from tcplab._quantities import numbers
+from tcplab._experiment.quantities import numbers
 
 KINDS = {"Mbit/s": ("mbit_s", 1.0), "s": ("ms", 1000.0), "ms": ("ms", 1.0), "%": ("share", 0.01)}
 """By the unit of a goal, the kind of its quantities, and the unit in that of the kind."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tcplab._core import ConfigError
-from tcplab._quantities import numbers
+from tcplab._experiment.quantities import numbers
 
 UNITS = {
     "mbit_s": "Mbit/s", "ms": "ms", "bytes": "B", "packets": "packets", "bdp": "BDP",

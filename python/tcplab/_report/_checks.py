@@ -153,8 +153,8 @@ def _queues(asked: Question) -> list[Remark]:
 
 def _short(asked: Question) -> list[Remark]:
     """Runs that end before a window has gone from one loss to the next."""
-    measured = asked.results.runs.select(pl.col("measured_to_s") - pl.col("measured_from_s"))
-    least = float(measured.to_series().min() or 0.0)
+    runs = asked.results.runs
+    least = min(runs["measured_to_s"] - runs["measured_from_s"], default=0.0)
     found = [one for plan in variants_of(asked.results.plans) for one in cycles(plan)]
     if not found or (longest := max(found, key=lambda one: one[1]))[1] <= least:
         return []

@@ -304,8 +304,8 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// A parameter as the kernel has it: CUBIC's `beta` and `c` are shares and reals in the standard, and
-/// parts of 1024 in the kernel.
+/// A parameter as the kernel has it: CUBIC's `beta` and `c` are shares and reals in the standard,
+/// and parts of 1024 in the kernel.
 fn in_kernel(module: &str, name: &str, value: &serde_json::Value) -> (String, serde_json::Value) {
     let parts = |scale: f64| value.as_f64().map(|number| json!((number * scale).round() as i64));
     let converted = match (module, name, value.as_f64()) {

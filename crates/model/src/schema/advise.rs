@@ -25,8 +25,8 @@ table! {
         /// Values to try for each setting, instead of the usual ones: `cc = ["cubic", "bbr"]`. Only
         /// these settings are changed.
         pub change: Sweep = Sweep::default(),
-        /// Limits that the advised settings must keep: `["retransmissions <= 3 %"]`. Each is a goal,
-        /// `<=` or `>=`, and a value. Settings that certainly break one are not advised.
+        /// Limits that the advised settings must keep: `["retransmissions <= 3 %"]`. Each is a
+        /// goal, `<=` or `>=`, and a value. Settings that certainly break one are not advised.
         pub limits: Vec<AdviceLimit> = Vec::new(),
         /// The paths and loads for which the advice must hold, by parameter or key as in a sweep: a
         /// list of values, a range, `rtt = { from = "10 ms", to = "200 ms" }`, or a distribution of

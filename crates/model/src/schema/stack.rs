@@ -89,7 +89,8 @@ options! {
     /// Whether window scaling is used, for windows above 64 KiB (RFC 7323).
     pub window_scaling: bool,
     /// Explicit congestion notification: true (RFC 3168), false, or "accurate" if the ends count
-    /// marks (accurate ECN, RFC 9768). Congestion controls that need marks use them without this option.
+    /// marks (accurate ECN, RFC 9768). Congestion controls that need marks use them without this
+    /// option.
     pub ecn: Ecn,
     /// The initial window, in segments: 10.
     pub initial_window: u64 [1..=65_535],

@@ -1,5 +1,5 @@
-//! The calls of an endpoint to its sender, beside data and acknowledgments. The fields of [`Sender`]
-//! are private to this folder, but for the sequence space and the timers.
+//! The calls of an endpoint to its sender, beside data and acknowledgments. The fields of
+//! [`Sender`] are private to this folder, but for the sequence space and the timers.
 
 use crate::congestion::CongestionWindow;
 use crate::loss::{Progress, Sent};

@@ -1,4 +1,5 @@
-//! Accurate feedback of marks (RFC 9768): the handshake, the count in every segment, and when it is told.
+//! Accurate feedback of marks (RFC 9768): the handshake, the count in every segment, and when it is
+//! told.
 
 use crate::peer::*;
 use tcplab_tcp::{Ecn, Feedback, Flags, Settings, WindowReduction};
@@ -31,8 +32,8 @@ fn agreed(settings: Settings) -> Peer {
 
 #[test]
 fn the_one_that_asks_sets_all_three_flags() {
-    // §3.1.1; the answer says that the SYN could not be marked. §3.2.2.1, table 3: so does the first ACK of
-    // the answer, and then the count is sent, from 5 on (§3.2.2).
+    // §3.1.1; the answer says that the SYN could not be marked. §3.2.2.1, table 3: so does the
+    // first ACK of the answer, and then the count is sent, from 5 on (§3.2.2).
     let mut peer = Peer::connecting(asks(rfc()));
     peer.gets(0, ace(syn(), 0b111).without(ECT));
     peer.sends(ms(100), syn().acking(1).with(CWR));

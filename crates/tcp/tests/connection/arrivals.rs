@@ -51,9 +51,9 @@ fn listening() -> (Peer, Heard) {
 
 #[test]
 fn each_segment_of_a_request_is_heard_of() {
-    // tcp_rcv_established: a connection whose data is read at once has given its memory back when the next
-    // segment comes (sk_mem_uncharge), so that each has its ACK looked at. Westwood+ counts each as a
-    // duplicate ACK (westwood_acked_count).
+    // tcp_rcv_established: a connection whose data is read at once has given its memory back when
+    // the next segment comes (sk_mem_uncharge), so that each has its ACK looked at. Westwood+
+    // counts each as a duplicate ACK (westwood_acked_count).
     let (mut peer, heard) = listening();
     peer.sends(ms(1), data(1..MSS + 1));
     peer.gets(ms(1), ack(MSS + 1));
@@ -69,8 +69,8 @@ fn each_segment_of_a_request_is_heard_of() {
 
 #[test]
 fn a_request_that_waits_leaves_memory_for_its_rest() {
-    // The first segment takes 1000 + 960 bytes of one page (`sk_forward_alloc`), and leaves 2,136: the
-    // second fits, and is data and nothing else, as its header is what was expected.
+    // The first segment takes 1000 + 960 bytes of one page (`sk_forward_alloc`), and leaves 2,136:
+    // the second fits, and is data and nothing else, as its header is what was expected.
     let (mut peer, heard) = listening();
     peer.reads = false;
     peer.sends(ms(1), data(1..MSS + 1));

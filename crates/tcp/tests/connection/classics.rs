@@ -1,7 +1,7 @@
 //! The senders of their day: what each does about one loss, two in a window, and partial ACKs.
 //!
-//! - Tahoe and Reno: Fall and Floyd, Simulation-based comparisons of Tahoe, Reno, and SACK TCP, 1996,
-//!   which has the same losses; RFC 2581 §3.2.
+//! - Tahoe and Reno: Fall and Floyd, Simulation-based comparisons of Tahoe, Reno, and SACK TCP,
+//!   1996, which has the same losses; RFC 2581 §3.2.
 //! - NewReno: RFC 6582; its two timers: RFC 3782 §4.
 //! - FACK: Mathis and Mahdavi, Forward acknowledgement, 1996.
 //! - Rate halving: Mathis, Semke, Mahdavi and Lahey, 1999; `tcp_cwnd_down` of Linux until 3.1.
@@ -48,9 +48,9 @@ const FAST_RECOVERIES: [LossRecovery; 3] =
 fn tahoe_starts_over_with_the_third_duplicate_ack() {
     let mut world = transfer(settings(LossRecovery::Tahoe), 100, &[4]);
     world.run(millis(301));
-    // 0 ms: 1 to 10. 100 ms: the ACKs of 1, 2 and 3 release 11 to 16, the first two duplicates 17 and
-    // 18, and the third brings 4. The 11 others release nothing. 200 ms: all up to 18 is acknowledged,
-    // and slow start goes on with two segments, then four.
+    // 0 ms: 1 to 10. 100 ms: the ACKs of 1, 2 and 3 release 11 to 16, the first two duplicates 17
+    // and 18, and the third brings 4. The 11 others release nothing. 200 ms: all up to 18 is
+    // acknowledged, and slow start goes on with two segments, then four.
     assert_eq!(
         sent_from(&world, 100)[8..],
         [(100, 4), (200, 19), (200, 20), (300, 21), (300, 22), (300, 23), (300, 24)]
@@ -72,8 +72,8 @@ fn tahoe_goes_back_through_what_it_sent() {
 
 #[test]
 fn duplicates_of_what_tahoe_repeats_mean_nothing() {
-    // 6 is the only other loss, but 7 comes twice, and so do others as the window opens (the `bugFix_`
-    // of ns-2, RFC 6582 §4.1).
+    // 6 is the only other loss, but 7 comes twice, and so do others as the window opens (the
+    // `bugFix_` of ns-2, RFC 6582 §4.1).
     let mut world = transfer(settings(LossRecovery::Tahoe), 100, &[4, 6, 8, 10]);
     world.run(millis(5_000));
     let (_, episodes, timeouts) = counts(&world);
@@ -101,8 +101,9 @@ fn fast_recovery_repairs_one_loss_without_a_pause() {
     for recovery in FAST_RECOVERIES {
         let mut world = transfer(settings(recovery), 100, &[4]);
         world.run(millis(201));
-        // After the repair 12 are in flight and 6 may be (RFC 5681 §3.2): of the 3 duplicates that are
-        // left at 100 ms and the 8 at 200 ms the last 5 release 19 to 23, and the ACK of all 24.
+        // After the repair 12 are in flight and 6 may be (RFC 5681 §3.2): of the 3 duplicates that
+        // are left at 100 ms and the 8 at 200 ms the last 5 release 19 to 23, and the ACK of
+        // all 24.
         assert_eq!(
             sent_from(&world, 100)[8..],
             [(100, 4), (200, 19), (200, 20), (200, 21), (200, 22), (200, 23), (200, 24)],
@@ -205,8 +206,8 @@ fn what_fack_takes_for_lost_is_not_in_flight() {
     let snapshot = world.ends[CLIENT].snapshot();
     assert_eq!((snapshot.in_flight, snapshot.ssthresh), (9, Some(6)));
     world.run(millis(100));
-    // 200 ms: 11 arrives and takes 8 with it, 12 takes 9. In flight: 9 - 4 = 5 after these two, so the
-    // next repair leaves, and then one with each of 13 to 16 and with the ACK of 4.
+    // 200 ms: 11 arrives and takes 8 with it, 12 takes 9. In flight: 9 - 4 = 5 after these two, so
+    // the next repair leaves, and then one with each of 13 to 16 and with the ACK of 4.
     assert_eq!(
         sent_from(&world, 200),
         [(200, 5), (200, 6), (200, 7), (200, 8), (200, 9), (200, 17)]
@@ -221,8 +222,8 @@ fn what_fack_takes_for_lost_is_not_in_flight() {
 fn fack_takes_reordering_by_three_for_loss_and_rfc_6675_does_not() {
     for (fack, repeated) in [(true, 2), (false, 0)] {
         let mut seen = 0;
-        // 4 and 5 come after 6 and 7, and 7 is three above 4. With 4 taken for lost, 5 is sent again
-        // too: it is missing, and there is nothing else to send (rule 3 of NextSeg).
+        // 4 and 5 come after 6 and 7, and 7 is three above 4. With 4 taken for lost, 5 is sent
+        // again too: it is missing, and there is nothing else to send (rule 3 of NextSeg).
         let mut world = World::new(with_sack(fack)).established().wire(move |sent| {
             seen += u64::from(sent.from == CLIENT && sent.segment.payload > 0);
             match seen {
@@ -236,8 +237,8 @@ fn fack_takes_reordering_by_three_for_loss_and_rfc_6675_does_not() {
     }
 }
 
-/// A flight of 40, from 31 on, of which 31 is lost and the others arrive two milliseconds apart, from
-/// 502 ms on.
+/// A flight of 40, from 31 on, of which 31 is lost and the others arrive two milliseconds apart,
+/// from 502 ms on.
 fn spread(reduction: WindowReduction) -> World {
     let mut sent_so_far = 0;
     let settings = Settings { reduction, ..with_sack(false) };
@@ -258,8 +259,8 @@ fn rate_halving_sends_a_segment_for_every_second_ack() {
     let mut world = spread(WindowReduction::Halving);
     world.run(millis(380));
     let times: Vec<u64> = sent_from(&world, 300).iter().map(|line| line.0).collect();
-    // Limited transmit at 302 and 304 ms, the repair at 306; from then on every second of the ACKs that
-    // come 2 ms apart releases one.
+    // Limited transmit at 302 and 304 ms, the repair at 306; from then on every second of the ACKs
+    // that come 2 ms apart releases one.
     let mut expected = vec![302, 304];
     expected.extend((306..=378).step_by(4));
     assert_eq!(times, expected);
@@ -288,8 +289,8 @@ fn rate_halving_repairs_the_next_hole_without_a_burst() {
     world.run(millis(301));
     assert_eq!(repeats(&world), [(100, 4), (200, 6)]);
     // Of the two duplicates behind the first repair one releases a segment, 19, and of the eight at
-    // 200 ms every second. The partial ACK releases the second repair alone, and the duplicate for 19
-    // another segment.
+    // 200 ms every second. The partial ACK releases the second repair alone, and the duplicate for
+    // 19 another segment.
     let at = |from, to| sent_from(&world, from).iter().filter(|line| line.0 < to).count();
     assert_eq!(at(200, 300), 4 + 1 + 1);
     // 300 ms: the duplicates for 20 to 23, the ACK of 6 and that of 24 release one each.
@@ -302,7 +303,8 @@ fn rate_halving_repairs_the_next_hole_without_a_burst() {
 
 #[test]
 fn rate_halving_goes_on_from_where_it_got_to() {
-    // 30 of 40 are lost, and FACK sees it at once: 11 are left in flight when the first repair is due.
+    // 30 of 40 are lost, and FACK sees it at once: 11 are left in flight when the first repair is
+    // due.
     const LOST: [usize; 30] = {
         let mut lost = [0; 30];
         let mut index = 0;
@@ -334,7 +336,8 @@ fn counting(counting: AckCounting) -> Settings {
 
 #[test]
 fn after_a_timeout_an_ack_counts_for_one_segment() {
-    // RFC 3465 §2.3. 1 is sent again after 1 s, and its ACK waits; 2 and 3 have one ACK, 1.4 s after.
+    // RFC 3465 §2.3. 1 is sent again after 1 s, and its ACK waits; 2 and 3 have one ACK, 1.4 s
+    // after.
     for (way, cwnd) in [(BYTES_1, 3), (BYTES_2, 3), (AckCounting::PerSegment, 4)] {
         let mut world = transfer(counting(way), 1_000, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         world.run(millis(1_401));

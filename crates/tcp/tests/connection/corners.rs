@@ -88,8 +88,8 @@ fn sack_blocks_fit_the_largest_packet_beside_data() {
 
 #[test]
 fn full_windows_in_both_directions_do_not_make_acks_unacceptable() {
-    // Both sides fill the other's window; the first segment of each is lost. Their ACKs begin at the
-    // right edge.
+    // Both sides fill the other's window; the first segment of each is lost. Their ACKs begin at
+    // the right edge.
     let mut seen = [0; 2];
     let mut world = World::new(small_window()).established().wire(move |sent| {
         seen[sent.from] += usize::from(sent.segment.payload > 0);

@@ -119,8 +119,8 @@ fn acks_that_catch_up_do_not_count_as_speed() {
     peer.gets(0, data(1..1_001));
     peer.writes(ms(50), MSS);
     peer.gets(ms(50), data(1_001..2_001));
-    // The first ACK is 50 ms late. The third segment leaves 150 ms after the first, and its ACK comes
-    // 100 ms after the first one's: what counts is 150 ms.
+    // The first ACK is 50 ms late. The third segment leaves 150 ms after the first, and its ACK
+    // comes 100 ms after the first one's: what counts is 150 ms.
     peer.sends(ms(150), ack(1_001));
     peer.writes(ms(150), MSS);
     peer.gets(ms(150), data(2_001..3_001));
@@ -203,8 +203,8 @@ fn each_segment_lost_is_reported_with_what_was_known_when_it_left() {
     peer.gets(0, data(1..10_001));
     peer.sends(ms(100), ack(1_001));
     peer.gets(ms(100), data(10_001..11_001));
-    // RFC 8985 §6.2: with three SACKed above them, the second and the third are lost at once. They had
-    // made two and three in flight; the repairs leave where the other seven of ten are.
+    // RFC 8985 §6.2: with three SACKed above them, the second and the third are lost at once. They
+    // had made two and three in flight; the repairs leave where the other seven of ten are.
     peer.sends(ms(110), ack(1_001).sack(3_001..7_001));
     peer.gets(ms(110), data(1_001..3_001));
     peer.ignores(ms(110));
@@ -216,8 +216,8 @@ fn each_segment_lost_is_reported_with_what_was_known_when_it_left() {
     let sample = heard.samples.last().copied().flatten().expect("a sample");
     assert_eq!((measure(&sample), sample.lost), ((5, ms(110)), 2));
     drop(heard);
-    // What counts of a repair is when it left again: then five had been delivered. It left 110 ms after
-    // the newest of those, and took 100 ms.
+    // What counts of a repair is when it left again: then five had been delivered. It left 110 ms
+    // after the newest of those, and took 100 ms.
     script.peer.sends(ms(210), ack(7_001));
     script.peer.ignores(ms(210));
     let sample = script.sample();
@@ -245,8 +245,8 @@ fn linux_shows_the_last_rate_that_tells_of_the_path() {
     script.peer.sends(ms(200), ack(10_001));
     script.peer.ignores(ms(200));
     assert_eq!(rate(&script), Some(bytes_per_second(50_000)));
-    // The twelfth left at 100 ms when the second was delivered: ten in 150 ms, and no more a matter of
-    // the application.
+    // The twelfth left at 100 ms when the second was delivered: ten in 150 ms, and no more a matter
+    // of the application.
     script.peer.sends(ms(250), ack(12_001));
     script.peer.ignores(ms(250));
     assert!(!script.sample().app_limited);

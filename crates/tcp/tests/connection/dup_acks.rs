@@ -11,8 +11,8 @@ fn without_sack() -> Settings {
     Settings { sack: false, tso: false, ..linux() }
 }
 
-/// One that has written so many segments, of which the first ten have left at 0. An ACK came that is no
-/// duplicate: it is newer than the SYN-ACK.
+/// One that has written so many segments, of which the first ten have left at 0. An ACK came that
+/// is no duplicate: it is newer than the SYN-ACK.
 fn sent(segments: u64) -> Peer {
     let mut peer = Peer::connected(without_sack(), RTT);
     peer.writes(0, segments * MSS);
@@ -23,8 +23,8 @@ fn sent(segments: u64) -> Peer {
 
 #[test]
 fn the_first_ack_behind_data_is_no_duplicate() {
-    // tcp_may_update_window: it is newer than the data, be the window the same. FLAG_WIN_UPDATE is one of
-    // FLAG_NOT_DUP.
+    // tcp_may_update_window: it is newer than the data, be the window the same. FLAG_WIN_UPDATE is
+    // one of FLAG_NOT_DUP.
     let mut peer = Peer::connected(without_sack(), RTT);
     peer.sends(ms(1), data(1..501));
     peer.gets(ms(1), ack(501));
@@ -62,8 +62,8 @@ fn more_duplicates_than_can_be_are_a_sign_of_reordering() {
 
 #[test]
 fn duplicates_are_forgotten_when_data_is_acknowledged() {
-    // tcp_reset_reno_sack: two duplicates let two segments go; of twelve, eleven are in the network when one
-    // is acknowledged, and the window of 11 is full.
+    // tcp_reset_reno_sack: two duplicates let two segments go; of twelve, eleven are in the network
+    // when one is acknowledged, and the window of 11 is full.
     let mut peer = sent(20);
     for (millis, start) in [(100, 10_001), (101, 11_001)] {
         peer.sends(ms(millis), ack(1));
@@ -76,9 +76,9 @@ fn duplicates_are_forgotten_when_data_is_acknowledged() {
 
 #[test]
 fn a_timeout_cuts_the_window_to_which_a_reduction_had_led() {
-    // tcp_is_non_sack_preventing_reopen: when all that was sent before the recovery is acknowledged, and
-    // nothing more, the recovery goes on, and tcp_cwnd_reduction has the window at what is in flight. From
-    // there tcp_enter_loss halves it, not from the threshold of 5.
+    // tcp_is_non_sack_preventing_reopen: when all that was sent before the recovery is
+    // acknowledged, and nothing more, the recovery goes on, and tcp_cwnd_reduction has the window
+    // at what is in flight. From there tcp_enter_loss halves it, not from the threshold of 5.
     let mut peer = sent(40);
     for millis in 100..120 {
         peer.sends(ms(millis), ack(1));

@@ -1,4 +1,5 @@
-//! Explicit congestion notification (RFC 3168): the handshake, echoes, and what a mark does to the window.
+//! Explicit congestion notification (RFC 3168): the handshake, echoes, and what a mark does to the
+//! window.
 //!
 //! Round trips take 100 ms.
 
@@ -98,8 +99,8 @@ fn after_a_syn_that_was_repeated_without_need_linux_says_that_its_window_is_smal
 
 #[test]
 fn the_mark_of_a_segment_that_lets_go_what_waits_is_told_with_it() {
-    // tcp_data_queue_ofo: tcp_ecn_check_ce comes before tcp_sack_compress_send_ack, whose ACK is the first of
-    // the two quick ones for a first mark (tcp_enter_quickack_mode).
+    // tcp_data_queue_ofo: tcp_ecn_check_ce comes before tcp_sack_compress_send_ack, whose ACK is
+    // the first of the two quick ones for a first mark (tcp_enter_quickack_mode).
     let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
     let mut peer = agreed(Settings { receive_buffer: 131_072, ..linux() });
     for number in 1..=17 {
@@ -142,8 +143,8 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_knows() {
 
 #[test]
 fn the_window_shrinks_once_a_round_trip() {
-    // RFC 8511: 0.8 of the nine that are left. RFC 3168 §6.1.2: at once without PRR, and not again before what
-    // was outstanding is acknowledged.
+    // RFC 8511: 0.8 of the nine that are left. RFC 3168 §6.1.2: at once without PRR, and not again
+    // before what was outstanding is acknowledged.
     let mut peer = ten(Settings { reduction: WindowReduction::AtOnce, ..rfc() }, 40);
     peer.sends(ms(100), ack(1001).with(ECE));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(7)));
@@ -208,8 +209,9 @@ fn linux_stays_half_way_when_a_recovery_after_a_mark_was_not_needed() {
     // PRR from 10 to 5: of one delivered, half a segment, which is one.
     peer.sends(ms(100), ack(1001).with(ECE));
     peer.gets(ms(100), data(10_001..11_001).with(CWR));
-    // tcp_enter_recovery within CWR: no other reduction, and no `prior_ssthresh`. Of four delivered, two may
-    // have left: in flight are ten less three SACKed and one lost, and one more may be.
+    // tcp_enter_recovery within CWR: no other reduction, and no `prior_ssthresh`. Of four
+    // delivered, two may have left: in flight are ten less three SACKed and one lost, and one more
+    // may be.
     peer.sends(ms(101), ack(1001).sack(2001..5001));
     peer.gets(ms(101), data(1001..2001));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(5)));
@@ -297,8 +299,8 @@ fn linux_does_the_same_with_its_delayed_acks() {
     peer.reads = false;
     peer.sends(ms(20), segment(18));
     peer.sends(ms(21), segment(19).with(CE));
-    // Both ACKs offer the window that both segments leave in the receive buffer: the second one is there before
-    // the first is acknowledged (tcp_queue_rcv, and then tcp_event_data_recv).
+    // Both ACKs offer the window that both segments leave in the receive buffer: the second one is
+    // there before the first is acknowledged (tcp_queue_rcv, and then tcp_event_data_recv).
     let window = peer.window();
     peer.gets(ms(21), ack(18_001).without(ECE).window(window));
     peer.gets(ms(21), ack(19_001).with(ECE));

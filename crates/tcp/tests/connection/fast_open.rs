@@ -174,7 +174,8 @@ fn a_server_reads_and_answers_before_the_handshake_ends() {
 
 #[test]
 fn a_server_repeats_its_syn_ack_and_not_its_data() {
-    // tcp_retransmit_timer: nothing else, until the handshake has ended; then the timer is that of data.
+    // tcp_retransmit_timer: nothing else, until the handshake has ended; then the timer is that of
+    // data.
     let mut peer = Peer::listening_fast(rfc(), COOKIE, syn_with(500));
     peer.gets(0, syn().acking(501));
     peer.writes(ms(10), 500);
@@ -202,8 +203,8 @@ fn a_server_closes_when_the_handshake_has_ended() {
 
 #[test]
 fn the_window_of_the_syn_ack_begins_behind_the_data() {
-    // tcp_fastopen_create_child: rcv_wup is rcv_nxt, and rcv_wnd what was prepared. 131072 / 2, whole
-    // segments of 1000 bytes.
+    // tcp_fastopen_create_child: rcv_wup is rcv_nxt, and rcv_wnd what was prepared. 131072 / 2,
+    // whole segments of 1000 bytes.
     let mut peer = Peer::listening_fast(linux(), COOKIE, syn_with(500));
     peer.gets(0, syn().acking(501).window(65_000));
     peer.sends(ms(100), ack(1));

@@ -1,4 +1,5 @@
-//! Connections to a peer that may be gone: keepalives (RFC 9293 §3.8.4) and the user timeout (RFC 5482).
+//! Connections to a peer that may be gone: keepalives (RFC 9293 §3.8.4) and the user timeout (RFC
+//! 5482).
 
 use crate::peer::*;
 use tcplab_tcp::{Ended, Flags, Keepalive, Settings};
@@ -78,7 +79,8 @@ fn linux_looks_at_the_user_timeout_instead_of_counting_probes() {
 
 #[test]
 fn data_without_an_answer_is_given_up_after_the_user_timeout() {
-    // RFC 5482 §3: since it was sent; however few repetitions there were, and the last wait is cut short.
+    // RFC 5482 §3: since it was sent; however few repetitions there were, and the last wait is cut
+    // short.
     let settings = Settings { tlp: false, user_timeout: Some(seconds(5)), retries: 0, ..rfc() };
     let mut peer = Peer::connected(settings, RTT);
     peer.writes(ms(1_000), MSS);
@@ -93,8 +95,9 @@ fn data_without_an_answer_is_given_up_after_the_user_timeout() {
 
 #[test]
 fn linux_counts_the_user_timeout_from_the_first_repetition() {
-    // retransmits_timed_out, tcp_clamp_rto_to_user_timeout: from 304 ms on, after an RTO of 300 ticks in
-    // eights. The next are 600 and 1,200, in 64ths: 960 and 2,176 ms. Then 128 ticks are left.
+    // retransmits_timed_out, tcp_clamp_rto_to_user_timeout: from 304 ms on, after an RTO of 300
+    // ticks in eights. The next are 600 and 1,200, in 64ths: 960 and 2,176 ms. Then 128 ticks are
+    // left.
     let settings = Settings { tlp: false, user_timeout: Some(seconds(2)), ..linux() };
     let mut peer = Peer::connected(settings, RTT);
     peer.writes(0, MSS);
@@ -109,8 +112,8 @@ fn linux_counts_the_user_timeout_from_the_first_repetition() {
 
 #[test]
 fn linux_counts_the_user_timeout_of_a_syn_from_the_first_one() {
-    // tcp_connect sets retrans_stamp. Waits of 1,000 and 2,000 ticks in 64ths: 1,024 and 3,072 ms; then
-    // 928 ticks are left, and run out at 4,032 ms.
+    // tcp_connect sets retrans_stamp. Waits of 1,000 and 2,000 ticks in 64ths: 1,024 and 3,072 ms;
+    // then 928 ticks are left, and run out at 4,032 ms.
     let settings = Settings { user_timeout: Some(seconds(4)), ..linux() };
     let mut peer = Peer::connecting(settings);
     for at in [0, 1_024, 3_072] {

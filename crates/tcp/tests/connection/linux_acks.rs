@@ -29,8 +29,8 @@ fn after_quick_acks() -> Peer {
 
 #[test]
 fn linux_acknowledges_the_first_seventeen_at_once_and_then_every_second() {
-    // tcp_incr_quickack: a window of 64 segments would be 32, but TCP_MAX_QUICKACKS is 16. The window
-    // grows with the first segment, for which tcp_grow_window makes that number odd.
+    // tcp_incr_quickack: a window of 64 segments would be 32, but TCP_MAX_QUICKACKS is 16. The
+    // window grows with the first segment, for which tcp_grow_window makes that number odd.
     let mut peer = after_quick_acks();
     for number in [18, 20, 22] {
         peer.sends(ms(number), data(segment(number)));
@@ -41,9 +41,9 @@ fn linux_acknowledges_the_first_seventeen_at_once_and_then_every_second() {
 
 #[test]
 fn linux_counts_the_first_pause_from_the_handshake() {
-    // tcp_create_openreq_child sets lrcvtime. The ACK of a segment out of order, quick because the window
-    // opens, leaves an ATO of 40 ms behind; so the first in order is no beginning (tcp_event_data_recv),
-    // and 10 ms are no pause either.
+    // tcp_create_openreq_child sets lrcvtime. The ACK of a segment out of order, quick because the
+    // window opens, leaves an ATO of 40 ms behind; so the first in order is no beginning
+    // (tcp_event_data_recv), and 10 ms are no pause either.
     let mut peer = Peer::connected(small_buffer(), RTT);
     peer.sends(ms(1), data(segment(2)));
     peer.gets(ms(1), ack(1).sack(1_001..2_001));
@@ -56,8 +56,8 @@ fn linux_counts_the_first_pause_from_the_handshake() {
 
 #[test]
 fn linux_acknowledges_a_lone_segment_after_forty_ticks() {
-    // tcp_send_delayed_ack: ato is TCP_ATO_MIN after quick ACKs. From tick 20 on, and one more so as
-    // not to be early.
+    // tcp_send_delayed_ack: ato is TCP_ATO_MIN after quick ACKs. From tick 20 on, and one more so
+    // as not to be early.
     let mut peer = after_quick_acks();
     peer.sends(20_300, data(segment(18)));
     peer.gets(ms(61), ack(18_001));
@@ -68,15 +68,15 @@ fn linux_waits_longer_for_segments_that_come_slowly() {
     let mut peer = after_quick_acks();
     peer.sends(20_300, data(segment(18)));
     peer.gets(ms(61), ack(18_001));
-    // tcp_delack_timer_handler: the segment waited in vain: ato = 80 ms. Then tcp_event_data_recv: 70 ms
-    // since the last are less than ato: 80 / 2 + 70 = 110; and tcp_send_delayed_ack: at most the RTT of
-    // 100 ms. That is more than 63 ticks: from tick 90 to 190, in eights 192.
+    // tcp_delack_timer_handler: the segment waited in vain: ato = 80 ms. Then tcp_event_data_recv:
+    // 70 ms since the last are less than ato: 80 / 2 + 70 = 110; and tcp_send_delayed_ack: at most
+    // the RTT of 100 ms. That is more than 63 ticks: from tick 90 to 190, in eights 192.
     peer.sends(90_300, data(segment(19)));
     peer.gets(ms(192), ack(19_001));
 }
 
-/// One that has got a window's worth, one segment each half millisecond: that is a round trip as the
-/// receiver sees it (`tcp_rcv_rtt_measure`), of the 65 segments behind the first.
+/// One that has got a window's worth, one segment each half millisecond: that is a round trip as
+/// the receiver sees it (`tcp_rcv_rtt_measure`), of the 65 segments behind the first.
 fn after_a_window(rtt: u64) -> Peer {
     let mut peer = Peer::connected(small_buffer(), rtt);
     for number in 1..=67 {
@@ -88,8 +88,8 @@ fn after_a_window(rtt: u64) -> Peer {
 
 #[test]
 fn linux_delays_by_the_rtt_of_what_it_sends() {
-    // tcp_send_delayed_ack: at most the smoothed RTT of the sending half, 100 ms of the handshake, and
-    // not the 32.5 ms that the receiving half saw.
+    // tcp_send_delayed_ack: at most the smoothed RTT of the sending half, 100 ms of the handshake,
+    // and not the 32.5 ms that the receiving half saw.
     let mut peer = after_a_window(RTT);
     peer.sends(40_300, data(segment(68)));
     peer.gets(ms(81), ack(68_001));
@@ -120,8 +120,8 @@ fn a_delay_that_ends_at_the_same_tick_keeps_its_place_in_the_wheel() {
 #[test]
 fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
     let mut peer = after_quick_acks();
-    // Segment 18 is missing. The one behind it takes no memory of the buffer yet, so tcp_grow_window
-    // opens the window a last time, and has a quick ACK for that.
+    // Segment 18 is missing. The one behind it takes no memory of the buffer yet, so
+    // tcp_grow_window opens the window a last time, and has a quick ACK for that.
     peer.sends(19_900, data(segment(19)));
     peer.gets(19_900, ack(17_001).sack(18_001..19_001));
     // __tcp_ack_snd_check: TCP_FASTRETRANS_THRESH duplicates at once.
@@ -129,8 +129,8 @@ fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
         peer.sends(at, data(segment(number)));
         peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
     }
-    // The others wait for 5 % of the RTT that the receiving half has seen, which is none yet, and up to
-    // 100 µs of slack.
+    // The others wait for 5 % of the RTT that the receiving half has seen, which is none yet, and
+    // up to 100 µs of slack.
     peer.sends(20_300, data(segment(23)));
     peer.sends(20_350, data(segment(24)));
     peer.gets(20_400, ack(17_001).sack(18_001..24_001));
@@ -149,9 +149,9 @@ fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
         peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
     }
     peer.sends(20_300, data(segment(24)));
-    // tcp_sack_new_ofo_skb: before a third block begins, tcp_sack_compress_send_ack tells of the two.
-    // tcp_data_queue_ofo has asked for the ACK of this segment before, and tcp_send_ack takes that for
-    // dealt with.
+    // tcp_sack_new_ofo_skb: before a third block begins, tcp_sack_compress_send_ack tells of the
+    // two. tcp_data_queue_ofo has asked for the ACK of this segment before, and tcp_send_ack takes
+    // that for dealt with.
     peer.sends(20_350, data(segment(26)));
     peer.gets(20_350, ack(17_001).sack(23_001..24_001).sack(18_001..22_001));
     // Not the slack after it, but after the next.
@@ -182,8 +182,9 @@ fn a_report_that_waits_is_forgotten_when_data_comes() {
 
 #[test]
 fn an_old_segment_tells_of_a_shorter_round_trip() {
-    // tcp_rcv_rtt_measure_ts comes before tcp_data_queue finds the segment old: 121 - 117 ms, of which
-    // duplicates wait for 5 %, and 100 us. Of the 50 ms that others took, it would be a whole millisecond.
+    // tcp_rcv_rtt_measure_ts comes before tcp_data_queue finds the segment old: 121 - 117 ms, of
+    // which duplicates wait for 5 %, and 100 us. Of the 50 ms that others took, it would be a whole
+    // millisecond.
     let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..small_buffer() };
     let mut peer = Peer::connected(settings, RTT);
     peer.sends(ms(50), data(segment(1)));
@@ -208,8 +209,8 @@ fn an_old_segment_tells_of_a_shorter_round_trip() {
 
 #[test]
 fn what_came_before_out_of_order_does_not_open_the_window() {
-    // tcp_data_queue_ofo: tcp_grow_window is for what is kept. A window that opens has a quick ACK, which
-    // duplicates would wait for otherwise.
+    // tcp_data_queue_ofo: tcp_grow_window is for what is kept. A window that opens has a quick ACK,
+    // which duplicates would wait for otherwise.
     let mut peer = Peer::connected(linux(), RTT);
     peer.sends(ms(1), data(segment(1)));
     peer.gets(ms(1), ack(1_001));
@@ -226,8 +227,8 @@ fn what_came_before_out_of_order_does_not_open_the_window() {
 
 #[test]
 fn a_round_trip_ends_with_a_window_behind_the_segment_it_began_with() {
-    // tcp_rcv_rtt_measure: rcv_nxt + rcv_wnd, where rcv_nxt has moved over the segment and rcv_wnd is what
-    // was offered before it. The window is 65 segments, so that is the end of the 66th.
+    // tcp_rcv_rtt_measure: rcv_nxt + rcv_wnd, where rcv_nxt has moved over the segment and rcv_wnd
+    // is what was offered before it. The window is 65 segments, so that is the end of the 66th.
     let mut peer = Peer::connected(small_buffer(), ms(10));
     for number in 1..=65 {
         peer.sends(100 * number, data(segment(number)));
@@ -312,8 +313,8 @@ fn one_out_of_order_that_comes_twice_is_reported_with_its_block() {
 
 #[test]
 fn linux_takes_what_comes_twice_for_the_end_of_the_packet_before_it() {
-    // tcp_data_queue_ofo: of the fifth, fourth and third segment, in this order, the fourth is at the root
-    // of the tree, and the fifth becomes part of it when it comes again: no DSACK.
+    // tcp_data_queue_ofo: of the fifth, fourth and third segment, in this order, the fourth is at
+    // the root of the tree, and the fifth becomes part of it when it comes again: no DSACK.
     let mut peer = Peer::connected(Settings { mss: 500, ..linux() }, RTT);
     peer.sends(ms(1), data(2001..2501));
     peer.gets(ms(1), ack(1).sack(2001..2501));
@@ -344,7 +345,8 @@ fn a_part_that_comes_twice_is_reported() {
 
 #[test]
 fn of_two_parts_that_come_twice_the_first_is_reported() {
-    // RFC 2883 §4.2.3, with §4.2.2 for the blocks above: a large segment that covers two early ones.
+    // RFC 2883 §4.2.3, with §4.2.2 for the blocks above: a large segment that covers two early
+    // ones.
     for settings in both() {
         let settings = Settings { mss: 2000, ..settings };
         let mut peer = Peer::connected(settings, RTT);
@@ -368,7 +370,8 @@ fn nothing_is_reported_twice_unless_it_is_asked_for() {
 
 #[test]
 fn a_fin_that_comes_twice_is_reported_twice() {
-    // tcp_rcv_state_process lets it pass in LAST-ACK, and tcp_data_queue reports the number of the FIN.
+    // tcp_rcv_state_process lets it pass in LAST-ACK, and tcp_data_queue reports the number of the
+    // FIN.
     let mut peer = Peer::connected(linux(), RTT);
     peer.sends(ms(1), ack(1).with(Flags::FIN));
     peer.end.close();
@@ -380,7 +383,8 @@ fn a_fin_that_comes_twice_is_reported_twice() {
 
 #[test]
 fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
-    // tcp_fin: in FIN-WAIT-2 tcp_send_ack, and not the delay that there is while it could send itself.
+    // tcp_fin: in FIN-WAIT-2 tcp_send_ack, and not the delay that there is while it could send
+    // itself.
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, MSS);
     peer.gets(0, data(1..1_001));
@@ -394,8 +398,8 @@ fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
 
 #[test]
 fn linux_heeds_an_old_segment_that_ends_where_its_last_ack_was() {
-    // tcp_sequence refuses what ends before rcv_wup, and nothing else that is old. What passes has its
-    // timestamp stored (tcp_replace_ts_recent) and its acknowledgment taken (tcp_ack).
+    // tcp_sequence refuses what ends before rcv_wup, and nothing else that is old. What passes has
+    // its timestamp stored (tcp_replace_ts_recent) and its acknowledgment taken (tcp_ack).
     let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
     let mut peer = Peer::connected(settings, RTT);
     peer.sends(ms(1), data(1..1_001));
@@ -419,7 +423,8 @@ fn linux_heeds_an_old_segment_that_ends_where_its_last_ack_was() {
 
 #[test]
 fn a_fin_out_of_order_that_comes_twice_is_reported_twice() {
-    // tcp_data_queue_ofo: the FIN's number is there already. It does not follow what ends behind it.
+    // tcp_data_queue_ofo: the FIN's number is there already. It does not follow what ends behind
+    // it.
     for settings in both() {
         let mut peer = Peer::connected(settings, RTT);
         let fin = || ack(1).from(1001).with(Flags::FIN);
@@ -432,8 +437,9 @@ fn a_fin_out_of_order_that_comes_twice_is_reported_twice() {
 
 #[test]
 fn a_fin_that_comes_with_its_data_is_not_reported_twice() {
-    // tcp_fin: tcp_sack_reset, where the FIN is in order at last; and what was out of order is dropped
-    // before it could be a gap that is filled, so that the ACK waits for an answer: 40 ticks and one more.
+    // tcp_fin: tcp_sack_reset, where the FIN is in order at last; and what was out of order is
+    // dropped before it could be a gap that is filled, so that the ACK waits for an answer: 40
+    // ticks and one more.
     let mut peer = Peer::connected(Settings { mss: 1000, ..linux() }, RTT);
     peer.sends(ms(1), ack(1).from(401).with(Flags::FIN));
     peer.gets(ms(1), ack(1).sack(401..402));
@@ -444,10 +450,10 @@ fn a_fin_that_comes_with_its_data_is_not_reported_twice() {
 #[test]
 fn of_data_that_linux_expects_a_pause_is_longer_than_the_timeout_before_its_ack() {
     // tcp_rcv_established: tcp_event_data_recv before tcp_ack where the header is as predicted and
-    // sk_forward_alloc has room for the segment, which takes 1,960 bytes; a request of n bytes leaves of
-    // its pages what n + 960 do not take: 2,736 of 4,096, or 1,636. The pause is 298 ms; the timeout, 300 ms
-    // from the handshake on, is 295 ms with the answer to the request, which takes 60 ms: 95 + 200. Only
-    // where the acknowledgment comes first quick ACKs follow.
+    // sk_forward_alloc has room for the segment, which takes 1,960 bytes; a request of n bytes
+    // leaves of its pages what n + 960 do not take: 2,736 of 4,096, or 1,636. The pause is 298 ms;
+    // the timeout, 300 ms from the handshake on, is 295 ms with the answer to the request, which
+    // takes 60 ms: 95 + 200. Only where the acknowledgment comes first quick ACKs follow.
     for (request, is_quick) in [(400, false), (1_500, true)] {
         let mut peer = after_quick_acks();
         peer.writes(ms(255), request);
@@ -490,8 +496,8 @@ fn a_syn_that_comes_again_is_answered_twice_a_second() {
 
 #[test]
 fn an_older_timestamp_is_not_echoed() {
-    // RFC 7323 §4.3: only one that is no older than TS.Recent is kept. tcp_paws_check lets pass what is a tick
-    // older (TCP_PAWS_WINDOW), and tcp_replace_ts_recent does not.
+    // RFC 7323 §4.3: only one that is no older than TS.Recent is kept. tcp_paws_check lets pass
+    // what is a tick older (TCP_PAWS_WINDOW), and tcp_replace_ts_recent does not.
     let mut peer = Peer::connected(Settings { timestamps: true, ..linux() }, RTT);
     peer.sends(ms(10), data(1..989));
     peer.gets(ms(10), ack(989).echoing(ms(10)));

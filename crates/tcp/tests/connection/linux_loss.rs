@@ -44,8 +44,8 @@ fn with_fewer_a_quarter_of_the_least_rtt_is_waited() {
 
 #[test]
 fn linux_waits_two_milliseconds_more_and_in_ticks() {
-    // tcp_rack_mark_lost: what is left at 100.1 ms are 25 ms, and 2 ms more make 27 ticks; counted from
-    // tick 100, and one later so as not to be early.
+    // tcp_rack_mark_lost: what is left at 100.1 ms are 25 ms, and 2 ms more make 27 ticks; counted
+    // from tick 100, and one later so as not to be early.
     let mut peer = ten(linux());
     peer.sends(100_000, ack(1).sack(1001..2001));
     peer.sends(100_100, ack(1).sack(1001..3001));
@@ -168,7 +168,8 @@ fn linux_counts_what_is_reported_once_much_has_come_late() {
     peer.sends(ms(100), ack(1).sack(8_001..10_001));
     peer.gets(ms(100), data(10_001..12_001));
     assert_eq!(peer.cwnd(), 10);
-    // tcp_check_sack_reordering: the first came ten segments late. The other eight widen the window.
+    // tcp_check_sack_reordering: the first came ten segments late. The other eight widen the
+    // window.
     peer.sends(ms(101), ack(10_001));
     peer.gets(ms(101), data(12_001..28_001));
     assert_eq!(peer.cwnd(), 18);
@@ -183,8 +184,8 @@ fn linux_counts_what_is_reported_once_much_has_come_late() {
 
 #[test]
 fn linux_probes_when_the_timeout_would_come_first() {
-    // tcp_schedule_loss_probe: 2 * 20 + 200 ms for a lone segment, but RTO = 20 + 200 ms is less. 220
-    // ticks are counted in eights: 224.
+    // tcp_schedule_loss_probe: 2 * 20 + 200 ms for a lone segment, but RTO = 20 + 200 ms is less.
+    // 220 ticks are counted in eights: 224.
     let mut peer = Peer::connected(linux(), ms(20));
     peer.writes(0, MSS);
     peer.gets(0, data(1..1001));
@@ -204,8 +205,8 @@ fn linux_probes_for_several_after_two_round_trips_and_two_ticks() {
 
 #[test]
 fn linux_probes_with_what_nagle_holds_back() {
-    // tcp_send_loss_probe: new data comes before the last segment, and leaves with TCP_NAGLE_OFF. Of two
-    // small segments one waits; the other has set the timer anew.
+    // tcp_send_loss_probe: new data comes before the last segment, and leaves with TCP_NAGLE_OFF.
+    // Of two small segments one waits; the other has set the timer anew.
     let mut peer = Peer::connected(Settings { nagle: true, ..linux() }, ms(20));
     peer.writes(0, 2 * MSS);
     peer.gets(0, data(1..2001));
@@ -219,8 +220,8 @@ fn linux_probes_with_what_nagle_holds_back() {
 
 #[test]
 fn linux_pushes_a_probe_that_ends_what_was_written() {
-    // tcp_send_loss_probe: a packet like others. tcp_fragment leaves PSH with the end of what tcp_push has
-    // marked.
+    // tcp_send_loss_probe: a packet like others. tcp_fragment leaves PSH with the end of what
+    // tcp_push has marked.
     for (segments, pushed) in [(11, true), (12, false)] {
         let mut peer = Peer::connected(linux(), ms(20));
         peer.writes(0, segments * MSS);
@@ -315,8 +316,8 @@ fn no_probe_in_recovery() {
     peer.ignores(ms(1_101));
 }
 
-/// Twenty segments under way, ssthresh will be ten; `j` of those that are not among the first `lost`
-/// have arrived.
+/// Twenty segments under way, ssthresh will be ten; `j` of those that are not among the first
+/// `lost` have arrived.
 fn twenty(lost: u64) -> (Peer, impl Fn(&mut Peer, u64)) {
     let mut peer = Peer::connected(Settings { initial_window: 20, ..rfc() }, RTT);
     peer.writes(0, 60 * MSS);
@@ -376,7 +377,8 @@ fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
 
 #[test]
 fn linux_pushes_several_segments_that_leave_again_together() {
-    // __tcp_transmit_skb: PSH on the last of several, and not on one alone, be it the last of a packet.
+    // __tcp_transmit_skb: PSH on the last of several, and not on one alone, be it the last of a
+    // packet.
     for (lost, pushed) in [(1..2_001, true), (1_001..2_001, false)] {
         let mut peer = Peer::connected(linux(), RTT);
         peer.writes(0, 10 * MSS);
@@ -390,8 +392,8 @@ fn linux_pushes_several_segments_that_leave_again_together() {
 
 #[test]
 fn linux_reports_the_rtt_of_what_was_sent_once() {
-    // tcp_clean_rtx_queue (Karn's algorithm). The nine behind the loss took 100 ms. Nothing is known of
-    // the one that was sent again, however late its answer comes.
+    // tcp_clean_rtx_queue (Karn's algorithm). The nine behind the loss took 100 ms. Nothing is
+    // known of the one that was sent again, however late its answer comes.
     for answered in [220, 150] {
         let mut peer = Peer::connected(linux(), RTT);
         peer.writes(0, 10 * MSS);
@@ -407,11 +409,11 @@ fn linux_reports_the_rtt_of_what_was_sent_once() {
 
 #[test]
 fn linux_sends_no_more_again_than_is_lost() {
-    // tcp_xmit_retransmit_queue ends where retrans_out >= lost_out. After the timeout of 100 + 200 ms
-    // segment 1 leaves again. Three that were sent once arrive: tcp_try_undo_loss takes all losses
-    // back, but segment 1 still counts as sent again. By the same ACK RACK finds segment 2 lost: one
-    // segment is lost and one was sent again. tcp_cwnd_reduction: 10 - 3 - 1 + 1 are under way, and
-    // 5 * 3 / 10, rounded up, may be sent.
+    // tcp_xmit_retransmit_queue ends where retrans_out >= lost_out. After the timeout of 100 + 200
+    // ms segment 1 leaves again. Three that were sent once arrive: tcp_try_undo_loss takes all
+    // losses back, but segment 1 still counts as sent again. By the same ACK RACK finds segment 2
+    // lost: one segment is lost and one was sent again. tcp_cwnd_reduction: 10 - 3 - 1 + 1 are
+    // under way, and 5 * 3 / 10, rounded up, may be sent.
     let mut peer = ten(Settings { tlp: false, ..linux() });
     peer.gets(ms(304), data(1..1_001));
     peer.sends(ms(350), ack(1).sack(2_001..5_001));
@@ -436,9 +438,9 @@ fn twenty_small_without_rack() -> (Peer, impl Fn(u64, u64) -> Range<u64>) {
 
 #[test]
 fn linux_without_rack_counts_segments_above_a_hole() {
-    // tcp_time_to_recover: three segments SACKed begin a recovery, be it by one ACK and with few bytes.
-    // tcp_mark_head_lost: what three have arrived above is lost, and nothing else leaves again, not on
-    // suspicion either. tcp_cwnd_reduction leads the window from twenty to ten.
+    // tcp_time_to_recover: three segments SACKed begin a recovery, be it by one ACK and with few
+    // bytes. tcp_mark_head_lost: what three have arrived above is lost, and nothing else leaves
+    // again, not on suspicion either. tcp_cwnd_reduction leads the window from twenty to ten.
     let (mut peer, segments) = twenty_small_without_rack();
     peer.sends(ms(100), ack(1).sack(segments(2, 3)));
     peer.silence(ms(100));
@@ -456,8 +458,9 @@ fn linux_without_rack_counts_segments_above_a_hole() {
 
 #[test]
 fn linux_without_rack_looks_for_losses_with_an_ack_that_advances_if_much_arrived_above() {
-    // tcp_fastretrans_alert: such an ACK is no duplicate, so tcp_force_fast_retransmit decides: more than
-    // three segments of 1000 bytes lie between what is acknowledged and the end of what is SACKed.
+    // tcp_fastretrans_alert: such an ACK is no duplicate, so tcp_force_fast_retransmit decides:
+    // more than three segments of 1000 bytes lie between what is acknowledged and the end of what
+    // is SACKed.
     let mut peer = ten(Settings { rack: false, tlp: false, ..linux() });
     peer.sends(ms(100), ack(1_001).sack(2_001..5_001));
     peer.gets(ms(100), data(1_001..2_001));
@@ -489,9 +492,9 @@ fn a_packet_that_is_acknowledged_in_part_counts_as_all_of_it() {
 
 #[test]
 fn without_rack_recovery_begins_when_enough_is_reported_though_nothing_is_lost() {
-    // tcp_time_to_recover: sacked_out + 1 > reordering. With an ACK that advances, tcp_update_scoreboard marks
-    // nothing unless something is reported more than three full segments ahead (tcp_force_fast_retransmit);
-    // here segments have half a segment each.
+    // tcp_time_to_recover: sacked_out + 1 > reordering. With an ACK that advances,
+    // tcp_update_scoreboard marks nothing unless something is reported more than three full
+    // segments ahead (tcp_force_fast_retransmit); here segments have half a segment each.
     let mut peer = Peer::connected(Settings { rack: false, tlp: false, ..linux() }, RTT);
     for start in (1..4_501).step_by(500) {
         peer.writes(0, 500);

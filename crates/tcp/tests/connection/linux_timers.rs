@@ -1,7 +1,8 @@
 //! When Linux tries again: timers in ticks, those of SYNs and those of data.
 //!
-//! `kernel/time/timer.c`: up to 62 ticks are counted one by one, up to 503 in eights, up to 4031 in 64,
-//! up to 32,255 in 512, and then in 4096; a timer runs out at the first such tick behind its time.
+//! `kernel/time/timer.c`: up to 62 ticks are counted one by one, up to 503 in eights, up to 4031 in
+//! 64, up to 32,255 in 512, and then in 4096; a timer runs out at the first such tick behind its
+//! time.
 
 use crate::peer::*;
 use tcplab_tcp::{Ended, Flags, Settings};
@@ -23,8 +24,8 @@ fn wheel(now: u64, ticks: u64) -> u64 {
 
 #[test]
 fn linux_repeats_a_syn_each_second_and_then_doubles() {
-    // tcp_retransmit_timer: the timeout stays as it is for tcp_syn_linear_timeouts = 4, and so for the
-    // fifth, too; then it doubles. tcp_write_timeout: tcp_syn_retries more than those four.
+    // tcp_retransmit_timer: the timeout stays as it is for tcp_syn_linear_timeouts = 4, and so for
+    // the fifth, too; then it doubles. tcp_write_timeout: tcp_syn_retries more than those four.
     let mut peer = Peer::connecting(Settings { syn_linear_timeouts: 4, ..linux() });
     peer.gets(0, syn());
     let mut now = 0;
@@ -74,8 +75,8 @@ fn linux_repeats_a_syn_ack_five_times() {
 
 #[test]
 fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
-    // RFC 5681 §3.1; tcp_init_transfer: the window is one if more than one SYN was repeated, as the first
-    // timeout may just have been too short (RFC 6298 appendix A).
+    // RFC 5681 §3.1; tcp_init_transfer: the window is one if more than one SYN was repeated, as the
+    // first timeout may just have been too short (RFC 6298 appendix A).
     for (settings, lost, cwnd) in [(rfc(), 1, 1), (linux(), 1, 10), (linux(), 2, 1)] {
         let mut peer = Peer::connecting(settings);
         peer.gets(0, syn());
@@ -90,8 +91,8 @@ fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
 
 #[test]
 fn linux_takes_a_syn_that_was_repeated_without_need_for_none() {
-    // tcp_try_undo_spurious_syn: the echo is that of the first SYN, so the window is the initial one.
-    // Without timestamps nothing tells, and with the echo of a later one it was needed.
+    // tcp_try_undo_spurious_syn: the echo is that of the first SYN, so the window is the initial
+    // one. Without timestamps nothing tells, and with the echo of a later one it was needed.
     let timestamps = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
     let without_undo = Settings { undo: false, ..timestamps.clone() };
     let second = wheel(0, 1_000);
@@ -129,9 +130,10 @@ fn linux_takes_a_syn_ack_that_was_repeated_without_need_for_none() {
 
 #[test]
 fn linux_counts_a_syn_ack_that_answered_a_repeated_syn() {
-    // inet_rtx_syn_ack: of two repetitions one was for a timeout, the other for the client's SYN, which
-    // had timed out too. tcp_init_transfer: more than one, so the window is one segment. Without a timeout
-    // there is no undo_marker (tcp_create_openreq_child), and the window is the initial one.
+    // inet_rtx_syn_ack: of two repetitions one was for a timeout, the other for the client's SYN,
+    // which had timed out too. tcp_init_transfer: more than one, so the window is one segment.
+    // Without a timeout there is no undo_marker (tcp_create_openreq_child), and the window is the
+    // initial one.
     for (times_out, cwnd) in [(true, 1), (false, 10)] {
         let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
         let mut peer = Peer::listening(settings, syn());
@@ -151,8 +153,8 @@ fn linux_counts_a_syn_ack_that_answered_a_repeated_syn() {
 
 #[test]
 fn after_a_lost_syn_linux_knows_the_rtt_from_timestamps_or_waits_three_seconds() {
-    // tcp_ack_update_rtt: the echo says which SYN was answered: RTO = 100 + 200 ms. tcp_init_metrics:
-    // without one, TCP_TIMEOUT_FALLBACK.
+    // tcp_ack_update_rtt: the echo says which SYN was answered: RTO = 100 + 200 ms.
+    // tcp_init_metrics: without one, TCP_TIMEOUT_FALLBACK.
     let timestamps = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
     for (settings, ticks) in [(timestamps, 300), (linux(), 3_000)] {
         let mut peer = Peer::connecting(Settings { tlp: false, ..settings });
@@ -183,8 +185,8 @@ fn linux_counts_the_timeout_of_data_in_eights_of_ticks() {
 
 #[test]
 fn linux_repeats_syn_acks_before_what_else_is_due_in_the_tick() {
-    // reqsk_timer_handler: TIMER_PINNED, so in a wheel of its own (BASE_LOCAL), which turns first. In the
-    // same wheel the one that was set later would come first.
+    // reqsk_timer_handler: TIMER_PINNED, so in a wheel of its own (BASE_LOCAL), which turns first.
+    // In the same wheel the one that was set later would come first.
     let mut request = Peer::listening(linux(), syn());
     request.gets(0, syn());
     let settings = Settings { tlp: false, min_rto: Duration::from_millis(850), ..linux() };
@@ -199,8 +201,8 @@ fn linux_repeats_syn_acks_before_what_else_is_due_in_the_tick() {
 
 #[test]
 fn linux_repeats_a_fin_with_the_data_before_it_that_is_a_small_packet() {
-    // __tcp_retransmit_skb: tcp_retrans_try_collapse is for a packet that is smaller than a segment. Of
-    // one with a segment and 390 bytes, both leave again, and the FIN by itself.
+    // __tcp_retransmit_skb: tcp_retrans_try_collapse is for a packet that is smaller than a
+    // segment. Of one with a segment and 390 bytes, both leave again, and the FIN by itself.
     for calls in [&[1_000, 1_390][..], &[1_000, 1_000, 390]] {
         let mut peer = Peer::connected(Settings { tlp: false, ..linux() }, RTT);
         let mut end = 1;
@@ -230,7 +232,8 @@ fn linux_repeats_a_fin_with_the_data_before_it_that_is_a_small_packet() {
 
 #[test]
 fn a_probe_with_the_fin_pushes_as_what_it_repeats_did() {
-    // tcp_send_loss_probe sends the last packet again, and that has PSH as the end of what was written.
+    // tcp_send_loss_probe sends the last packet again, and that has PSH as the end of what was
+    // written.
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, 12 * MSS);
     peer.gets(0, data(1..10_001));
@@ -260,8 +263,8 @@ fn linux_waits_longer_for_a_repair_while_what_left_before_it_arrives() {
 #[test]
 fn linux_leaves_a_timer_in_its_place_for_the_same_tick() {
     // The probe of the tail is due after two RTTs and 2 ms: at tick 82, in eights 88. At 70 ms the
-    // reordering window, a quarter of the least RTT, and 2 ms more lead to tick 82 as well, for which
-    // __mod_timer does nothing.
+    // reordering window, a quarter of the least RTT, and 2 ms more lead to tick 82 as well, for
+    // which __mod_timer does nothing.
     let mut peer = Peer::connected(linux(), ms(40));
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
@@ -272,10 +275,10 @@ fn linux_leaves_a_timer_in_its_place_for_the_same_tick() {
 
 #[test]
 fn new_data_puts_a_probe_of_the_tail_back_to_the_timeout() {
-    // tcp_event_new_data_sent: tcp_rearm_rto where a probe was waited for. The probe was due at tick 42,
-    // two RTTs and 2 ms after the ten segments left. The SACK makes the state Disorder, in which
-    // tcp_schedule_loss_probe wants no other. RTO = 20 + 200 ms after the oldest segment left: from
-    // tick 20 on 200 ticks, in eights.
+    // tcp_event_new_data_sent: tcp_rearm_rto where a probe was waited for. The probe was due at
+    // tick 42, two RTTs and 2 ms after the ten segments left. The SACK makes the state Disorder, in
+    // which tcp_schedule_loss_probe wants no other. RTO = 20 + 200 ms after the oldest segment
+    // left: from tick 20 on 200 ticks, in eights.
     let mut peer = Peer::connected(Settings { rack: false, ..linux() }, ms(20));
     peer.writes(0, 11 * MSS);
     peer.gets(0, data(1..10_001));

@@ -1,5 +1,5 @@
-//! What turns out not to have been a loss: F-RTO (RFC 5682), Eifel by timestamps (RFC 3522, RFC 4015),
-//! DSACK (RFC 3708).
+//! What turns out not to have been a loss: F-RTO (RFC 5682), Eifel by timestamps (RFC 3522, RFC
+//! 4015), DSACK (RFC 3708).
 //!
 //! Round trips take 100 ms, the timeout is a second unless Linux counts it.
 
@@ -29,8 +29,8 @@ fn frto_sees_that_all_was_only_late() {
         // RFC 5682 §2.1 step 2b: two new segments instead of repairs.
         peer.sends(ms(1_050), ack(1001));
         peer.gets(ms(1_050), data(10_001..12_001));
-        // Step 3b: the next one advances too, by what was sent only once. The window is ten again, and
-        // slow start adds one (RFC 4015 §3.2, with nothing else changed).
+        // Step 3b: the next one advances too, by what was sent only once. The window is ten again,
+        // and slow start adds one (RFC 4015 §3.2, with nothing else changed).
         peer.sends(ms(1_060), ack(2001));
         peer.gets(ms(1_060), data(12_001..13_001));
         assert_eq!((peer.cwnd(), peer.ssthresh()), (11, None));
@@ -40,7 +40,8 @@ fn frto_sees_that_all_was_only_late() {
 
 #[test]
 fn frto_believes_a_duplicate_of_what_came_first() {
-    // RFC 5682 §2.1 step 3a: the new data arrived, the old did not: repairs go on, from where they were.
+    // RFC 5682 §2.1 step 3a: the new data arrived, the old did not: repairs go on, from where they
+    // were.
     for (settings, sign) in
         [(rfc(), ack(1001).sack(10_001..11_001)), (Settings { sack: false, ..rfc() }, ack(1001))]
     {
@@ -64,7 +65,8 @@ fn frto_believes_a_duplicate_at_once() {
         let is_sack = settings.sack;
         let mut peer = timed_out(settings, 30);
         peer.sends(ms(1_100), sign);
-        // With SACK that one tells of a segment that was sent once (RFC 5682 §3.1 step 3b): spurious.
+        // With SACK that one tells of a segment that was sent once (RFC 5682 §3.1 step 3b):
+        // spurious.
         assert_eq!(peer.ssthresh(), if is_sack { None } else { Some(5) });
         peer.ignores(ms(1_101));
     }
@@ -115,8 +117,8 @@ fn overtaken(settings: Settings, segments: u64) -> Peer {
 fn an_echo_from_before_the_repair_takes_the_reduction_back() {
     for settings in [timestamps(), Settings { timestamps: true, mss: 1012, ..linux() }] {
         let mut peer = overtaken(settings, 10);
-        // RFC 3522 §3.2 step 5: the timestamp echoed is older than the retransmission's. The window is ten
-        // again, and the seven that this ACK delivers widen it in slow start.
+        // RFC 3522 §3.2 step 5: the timestamp echoed is older than the retransmission's. The window
+        // is ten again, and the seven that this ACK delivers widen it in slow start.
         peer.sends(ms(110), ack(10_001).echoing(0));
         assert_eq!((peer.cwnd(), peer.ssthresh()), (17, None));
     }

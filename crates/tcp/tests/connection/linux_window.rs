@@ -1,5 +1,5 @@
-//! How the modern sender uses its window, and the modern receiver opens its own: restart after idle,
-//! validation, bursts, receive buffers.
+//! How the modern sender uses its window, and the modern receiver opens its own: restart after
+//! idle, validation, bursts, receive buffers.
 
 use crate::peer::*;
 use tcplab_tcp::{Flags, Settings, Shortage};
@@ -41,8 +41,8 @@ fn after_an_idle_timeout_the_first_window_is_used_again() {
 
 #[test]
 fn linux_halves_the_window_for_each_idle_timeout() {
-    // tcp_cwnd_restart: the RTO is 100 + 200 ms, and what was idle is counted from the last sending at
-    // 100 ms; not below the first window.
+    // tcp_cwnd_restart: the RTO is 100 + 200 ms, and what was idle is counted from the last sending
+    // at 100 ms; not below the first window.
     for (at, cwnd) in [(ms(399), 40), (ms(402), 20), (ms(702), 10), (ms(1_002), 10)] {
         let mut peer = grown(linux());
         peer.writes(at, 60 * MSS);
@@ -75,8 +75,8 @@ fn linux_is_content_with_more_than_half_in_slow_start() {
 
 #[test]
 fn linux_narrows_a_window_that_was_not_filled_for_a_timeout() {
-    // tcp_cwnd_application_limited (RFC 2861): to the mean of the window and the most that was used, at
-    // least the first window; an RTO of 300 ms after the last growth at 200 ms.
+    // tcp_cwnd_application_limited (RFC 2861): to the mean of the window and the most that was
+    // used, at least the first window; an RTO of 300 ms after the last growth at 200 ms.
     let mut peer = grown(linux());
     for (at, from) in [(ms(250), 30_001), (ms(380), 32_001)] {
         peer.writes(at, 2 * MSS);
@@ -90,8 +90,8 @@ fn linux_narrows_a_window_that_was_not_filled_for_a_timeout() {
 
 #[test]
 fn linux_sends_two_at_once_on_slow_paths_and_pushes_the_second() {
-    // tcp_tso_autosize: 200 % of 10 segments in 100 ms are 200 bytes in 2^-10 s: tcp_min_tso_segs = 2.
-    // __tcp_transmit_skb: PSH on the last of several segments.
+    // tcp_tso_autosize: 200 % of 10 segments in 100 ms are 200 bytes in 2^-10 s:
+    // tcp_min_tso_segs = 2. __tcp_transmit_skb: PSH on the last of several segments.
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, 30 * MSS);
     for burst in 0..5 {
@@ -101,9 +101,10 @@ fn linux_sends_two_at_once_on_slow_paths_and_pushes_the_second() {
 
 #[test]
 fn linux_begins_with_bursts_for_the_window_before_it_is_set() {
-    // tcp_update_pacing_rate is first asked with the SYN-ACK, when the window is TCP_INIT_CWND and not yet
-    // the one of the route (tcp_init_transfer): 200 % of 10 segments in 10 ms are 1953 bytes in 2^-10 s, less
-    // than the two segments that a burst has at least. For 50 it would be nine.
+    // tcp_update_pacing_rate is first asked with the SYN-ACK, when the window is TCP_INIT_CWND and
+    // not yet the one of the route (tcp_init_transfer): 200 % of 10 segments in 10 ms are 1953
+    // bytes in 2^-10 s, less than the two segments that a burst has at least. For 50 it would be
+    // nine.
     let mut peer = Peer::connected(Settings { initial_window: 50, ..linux() }, ms(10));
     peer.writes(0, 60 * MSS);
     for burst in 0..25 {
@@ -113,8 +114,8 @@ fn linux_begins_with_bursts_for_the_window_before_it_is_set() {
 
 #[test]
 fn linux_that_was_called_begins_with_bursts_for_the_window_that_was_asked_for() {
-    // tcp_rcv_state_process: tcp_update_pacing_rate comes after tcp_init_transfer. 200 % of 50 segments in
-    // 10 ms are 9765 bytes in 2^-10 s: nine segments.
+    // tcp_rcv_state_process: tcp_update_pacing_rate comes after tcp_init_transfer. 200 % of 50
+    // segments in 10 ms are 9765 bytes in 2^-10 s: nine segments.
     let mut peer = Peer::listening(Settings { initial_window: 50, ..linux() }, syn());
     peer.gets(0, syn().acking(1));
     peer.sends(10_000, ack(1));
@@ -139,12 +140,12 @@ fn linux_waits_for_a_whole_burst_if_acks_come_fast() {
     let mut peer = Peer::connected(Settings { initial_window: 50, ..linux() }, ms(10));
     peer.writes(0, 200 * MSS);
     peer.ignores(0);
-    // tcp_tso_should_defer: the last sending is more than a millisecond ago: what may go goes, two that
-    // were acknowledged and two of slow start.
+    // tcp_tso_should_defer: the last sending is more than a millisecond ago: what may go goes, two
+    // that were acknowledged and two of slow start.
     peer.sends(10_000, ack(2001));
     peer.gets(10_000, data(50_001..54_001).pushed());
-    // Now it was just before, and the next ACK is due: four and eight wait, twelve make a burst of 11:
-    // 200 % of 58 segments in SRTT = 10.07 ms are 11.2 kB in 2^-10 s. The twelfth waits again.
+    // Now it was just before, and the next ACK is due: four and eight wait, twelve make a burst of
+    // 11: 200 % of 58 segments in SRTT = 10.07 ms are 11.2 kB in 2^-10 s. The twelfth waits again.
     peer.sends(10_100, ack(4001));
     peer.sends(10_200, ack(6001));
     peer.sends(10_300, ack(8001));
@@ -160,8 +161,8 @@ fn what_linux_discards_does_not_end_its_waiting_for_a_burst() {
     peer.sends(10_000, ack(2001));
     peer.gets(10_000, data(50_001..54_001).pushed());
     peer.sends(10_100, ack(4001));
-    // Four wait, and the last sending is more than a millisecond ago. But tcp_validate_incoming drops what
-    // begins before the window, and answers it without a look at what could be sent.
+    // Four wait, and the last sending is more than a millisecond ago. But tcp_validate_incoming
+    // drops what begins before the window, and answers it without a look at what could be sent.
     peer.sends(11_500, ack(4001).from(0));
     peer.gets(11_500, ack(1));
     // tcp_wstamp_ns: the answer was a sending, so that eight still wait.
@@ -178,8 +179,8 @@ fn ethernet() -> Settings {
 
 #[test]
 fn linux_offers_whole_segments_of_half_its_buffer_at_first() {
-    // tcp_select_initial_window: tcp_rmem[1] / 2 = 65,536, rounded down to whole segments. Timestamps
-    // count in their size once both sides have said so (tcp_openreq_init_rwin).
+    // tcp_select_initial_window: tcp_rmem[1] / 2 = 65,536, rounded down to whole segments.
+    // Timestamps count in their size once both sides have said so (tcp_openreq_init_rwin).
     let mut peer = Peer::connecting(ethernet());
     peer.gets(0, syn().window(44 * 1460));
     let mut peer = Peer::listening(ethernet(), syn());
@@ -188,8 +189,8 @@ fn linux_offers_whole_segments_of_half_its_buffer_at_first() {
 
 #[test]
 fn linux_opens_its_window_by_two_segments_for_each() {
-    // tcp_init_buffer_space leaves a segment to the application: 65,536 - 1448. tcp_grow_window: two
-    // more for each full segment; __tcp_select_window: in units of the scale, 128.
+    // tcp_init_buffer_space leaves a segment to the application: 65,536 - 1448. tcp_grow_window:
+    // two more for each full segment; __tcp_select_window: in units of the scale, 128.
     let mut peer = Peer::connected(ethernet(), RTT);
     for number in 1..=4 {
         peer.sends(ms(number), data((number - 1) * 1448 + 1..number * 1448 + 1));
@@ -201,8 +202,8 @@ fn linux_opens_its_window_by_two_segments_for_each() {
 
 #[test]
 fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
-    // tcp_rcv_space_adjust: it begins with ten segments a round trip. The application reads 1, 20 and 40
-    // of 1448 bytes in the round trips that begin at 100, 200 and 300 ms.
+    // tcp_rcv_space_adjust: it begins with ten segments a round trip. The application reads 1, 20
+    // and 40 of 1448 bytes in the round trips that begin at 100, 200 and 300 ms.
     let mut peer = Peer::connected(ethernet(), RTT);
     let mut next = 1;
     for (at, segments) in [(ms(100), 10), (ms(200), 20), (ms(300), 40)] {
@@ -211,10 +212,10 @@ fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
         // A last one may wait for 40 ms.
         peer.ignores(at + ms(60));
     }
-    // A segment takes 2408 bytes of memory, of which 153 / 256 are data. 131,072 bytes less one segment
-    // are a window of 76,896. At 300 ms 28,960 bytes have been read in a round trip: twice that and 16
-    // segments, and as it doubled twice as much more: 243,264, so that each of the 39 segments from then
-    // on, and one more, opens the window by two.
+    // A segment takes 2408 bytes of memory, of which 153 / 256 are data. 131,072 bytes less one
+    // segment are a window of 76,896. At 300 ms 28,960 bytes have been read in a round trip: twice
+    // that and 16 segments, and as it doubled twice as much more: 243,264, so that each of the 39
+    // segments from then on, and one more, opens the window by two.
     let earned: u64 = 76_896 + 40 * 2 * 1448;
     assert!(earned < 243_264);
     peer.sends(ms(361), data(next..next + 1448));
@@ -223,8 +224,9 @@ fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
 
 #[test]
 fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
-    // tcp_mss_split_point: what the peer's window cuts off leaves with its last part, if Nagle's rule
-    // lets it, and that is the one of Minshall: tcp_nagle_check has nothing against one small segment.
+    // tcp_mss_split_point: what the peer's window cuts off leaves with its last part, if Nagle's
+    // rule lets it, and that is the one of Minshall: tcp_nagle_check has nothing against one small
+    // segment.
     let settings = Settings { nagle: true, initial_window: 20, ..linux() };
     let mut peer = Peer::answering(settings, RTT, syn().acking(1).window(13_500));
     peer.writes(0, 60 * MSS);
@@ -240,8 +242,8 @@ fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
 
 #[test]
 fn linux_fills_a_packet_that_the_window_of_the_peer_holds_back() {
-    // tcp_write_xmit: tcp_grow_skb comes before tcp_snd_wnd_test. Half of the peer's 6000 bytes make
-    // packets of 3000. Two leave, and with the third the window is full. Each time that the
+    // tcp_write_xmit: tcp_grow_skb comes before tcp_snd_wnd_test. Half of the peer's 6000 bytes
+    // make packets of 3000. Two leave, and with the third the window is full. Each time that the
     // program has written on it takes in the one behind it, up to the nine segments of a burst:
     // after the first ACK, 2 * 50 * 1000 bytes in 10 ms are 9765 in 1/1024 s.
     let settings = Settings { initial_window: 50, ..linux() };
@@ -259,8 +261,8 @@ fn linux_fills_a_packet_that_the_window_of_the_peer_holds_back() {
 
 #[test]
 fn linux_waits_for_an_ack_by_eighths_of_a_microsecond() {
-    // tcp_tso_should_defer: 1 ms and 1/8 us until the next ACK are too long to wait for it. The RTTs are
-    // 100,000 and 100,001 us, and the mean of that is 100,000 1/8.
+    // tcp_tso_should_defer: 1 ms and 1/8 us until the next ACK are too long to wait for it. The
+    // RTTs are 100,000 and 100,001 us, and the mean of that is 100,000 1/8.
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, 2 * MSS);
     peer.gets(0, data(1..2_001));
@@ -282,7 +284,8 @@ fn linux_measures_segments_that_come_out_of_order() {
 }
 
 /// Eleven segments under way of so many, the last of them a probe of the tail, of which one is
-/// acknowledged at 208.5 ms. The window is eleven then, and the one segment that it has room for waits.
+/// acknowledged at 208.5 ms. The window is eleven then, and the one segment that it has room for
+/// waits.
 fn deferring(segments: u64) -> Peer {
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, segments * MSS);
@@ -297,10 +300,10 @@ fn deferring(segments: u64) -> Peer {
 
 #[test]
 fn linux_lets_a_burst_wait_though_a_timer_runs_out() {
-    // tcp_send_loss_probe: with a probe under way tcp_rearm_rto is all, and no tcp_write_xmit. SRTT is
-    // 100 + 108.5 / 8 = 113.6 ms, so from tick 208 on 230 ticks, in eights: 440. With 200 segments the
-    // program waits for room, and its next call writes nothing (sk_stream_wait_memory): two packets of
-    // 32,000 bytes fill a buffer of 2 * 11 * 2,304.
+    // tcp_send_loss_probe: with a probe under way tcp_rearm_rto is all, and no tcp_write_xmit. SRTT
+    // is 100 + 108.5 / 8 = 113.6 ms, so from tick 208 on 230 ticks, in eights: 440. With 200
+    // segments the program waits for room, and its next call writes nothing
+    // (sk_stream_wait_memory): two packets of 32,000 bytes fill a buffer of 2 * 11 * 2,304.
     for segments in [30, 200] {
         let mut peer = deferring(segments);
         peer.silence(ms(440));
@@ -321,19 +324,20 @@ fn linux_lets_a_burst_go_that_waited_when_the_program_writes() {
 
 #[test]
 fn linux_sends_a_packet_in_the_middle_of_the_queue_with_its_small_end() {
-    // tcp_mss_split_point asks tcp_nagle_check only for the last packet, or where the window of the peer
-    // cuts. The window of 12,000 bytes makes packets of half of that, of which two leave.
+    // tcp_mss_split_point asks tcp_nagle_check only for the last packet, or where the window of the
+    // peer cuts. The window of 12,000 bytes makes packets of half of that, of which two leave.
     let settings = Settings { nagle: true, initial_window: 12, ..linux() };
     let mut peer = Peer::answering(settings, ms(1), syn().acking(1).window(12_000));
     peer.writes(0, 36 * MSS);
     peer.gets(0, data(1..12_001));
     // To 6,001 + 92 * 128 = 17,777. The window is 18 with 6 under way: tcp_cwnd_test allows 9, and
-    // tcp_grow_skb makes the third packet 9,000 bytes, of which 5,776 leave. Then it allows 6, and of the
-    // fourth packet 224 bytes are left behind 6,000.
+    // tcp_grow_skb makes the third packet 9,000 bytes, of which 5,776 leave. Then it allows 6, and
+    // of the fourth packet 224 bytes are left behind 6,000.
     peer.sends(1_100, ack(6_001).window(92 * 128));
     peer.gets(1_100, data(12_001..17_777));
-    // The window is 24 with 6 under way: 12 are allowed, and 6,000 bytes grow by all of those 224. That is
-    // no whole segments, and the small one at 17,777 is under way, but there is more behind it.
+    // The window is 24 with 6 under way: 12 are allowed, and 6,000 bytes grow by all of those 224.
+    // That is no whole segments, and the small one at 17,777 is under way, but there is more behind
+    // it.
     peer.sends(2_300, ack(12_001));
     peer.gets(2_300, data(17_777..24_001).pushed());
     // The window has room for 11 more: the fifth packet, and 5,000 bytes of the sixth.
@@ -342,17 +346,17 @@ fn linux_sends_a_packet_in_the_middle_of_the_queue_with_its_small_end() {
 
 #[test]
 fn linux_counts_from_the_handshake_for_how_long_a_window_was_not_filled() {
-    // tcp_init_transfer sets snd_cwnd_stamp; tcp_cwnd_application_limited compares that with the RTO of
-    // 500 + 200 ms. hybla_init: the window is 500 / 25 = 20 segments, more than the first one of ten
-    // and so to be narrowed.
+    // tcp_init_transfer sets snd_cwnd_stamp; tcp_cwnd_application_limited compares that with the
+    // RTO of 500 + 200 ms. hybla_init: the window is 500 / 25 = 20 segments, more than the first
+    // one of ten and so to be narrowed.
     let mut peer = Peer::steered(linux(), ms(500), linux_control("hybla"));
     peer.writes(0, 4 * MSS);
     peer.gets(0, data(1..4_001));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (20, None));
 }
 
-/// The window of forty, after that of the peer has let no more than four segments go for more than an
-/// RTO and the program has written so many.
+/// The window of forty, after that of the peer has let no more than four segments go for more than
+/// an RTO and the program has written so many.
 fn cwnd_behind_a_small_window(segments: u64, is_tight: bool) -> u64 {
     let settings = Settings { tlp: false, initial_window: 20, ..linux() };
     let mut peer = Peer::connected(settings, RTT);
@@ -371,16 +375,16 @@ fn cwnd_behind_a_small_window(segments: u64, is_tight: bool) -> u64 {
 
 #[test]
 fn linux_narrows_a_window_that_the_receiver_keeps_from_being_filled() {
-    // tcp_cwnd_application_limited: "application or receiver window", however much waits to be sent: to
-    // the mean of 40 and the first window.
+    // tcp_cwnd_application_limited: "application or receiver window", however much waits to be
+    // sent: to the mean of 40 and the first window.
     assert_eq!(cwnd_behind_a_small_window(30, false), 30);
 }
 
 #[test]
 fn linux_keeps_the_window_of_a_program_that_waits_for_room() {
-    // SOCK_NOSPACE: the buffer of 2 * 20 segments, each 2,304 bytes, is full with three packets of 32,000.
-    // Either tcp_new_space makes it twice as large and sets snd_cwnd_stamp, or memory is short
-    // (tcp_should_expand_sndbuf) and the program waits on.
+    // SOCK_NOSPACE: the buffer of 2 * 20 segments, each 2,304 bytes, is full with three packets of
+    // 32,000. Either tcp_new_space makes it twice as large and sets snd_cwnd_stamp, or memory is
+    // short (tcp_should_expand_sndbuf) and the program waits on.
     for is_tight in [false, true] {
         assert_eq!(cwnd_behind_a_small_window(200, is_tight), 40, "tight: {is_tight}");
     }
@@ -388,23 +392,23 @@ fn linux_keeps_the_window_of_a_program_that_waits_for_room() {
 
 #[test]
 fn linux_sizes_the_send_buffer_by_the_window_that_its_control_begins_with() {
-    // tcp_init_transfer: tcp_init_congestion_control comes before tcp_init_buffer_space. hybla_init makes
-    // the window 25 / 25 = 1 segment, of which tcp_sndbuf_expand makes ten: 2 * 10 * 2,304 = 46,080 bytes,
-    // whatever the first window was meant to be.
+    // tcp_init_transfer: tcp_init_congestion_control comes before tcp_init_buffer_space. hybla_init
+    // makes the window 25 / 25 = 1 segment, of which tcp_sndbuf_expand makes ten: 2 * 10 * 2,304 =
+    // 46,080 bytes, whatever the first window was meant to be.
     let settings = Settings { initial_window: 20, ..linux() };
     let mut peer = Peer::steered(settings, ms(25), linux_control("hybla"));
     peer.writes(0, 200 * MSS);
     peer.gets(0, data(1..1_001));
-    // Half of the peer's 65,535 bytes make packets of 32,000. With the segment that left, 1,960 bytes,
-    // and one packet, 32,960, there is room; with another there is none.
+    // Half of the peer's 65,535 bytes make packets of 32,000. With the segment that left, 1,960
+    // bytes, and one packet, 32,960, there is room; with another there is none.
     assert_eq!(peer.end.unsent(), 64_000);
 }
 
 #[test]
 fn a_fin_without_data_opens_no_window() {
-    // tcp_data_queue: `if (skb->len) tcp_event_data_recv`. The first segment leaves less of the buffer free
-    // than it earns: 131,072 bytes less its own 1960 of memory, of which 1000 are data. When it is read, the
-    // next segment with data could open the window further.
+    // tcp_data_queue: `if (skb->len) tcp_event_data_recv`. The first segment leaves less of the
+    // buffer free than it earns: 131,072 bytes less its own 1960 of memory, of which 1000 are data.
+    // When it is read, the next segment with data could open the window further.
     let mut peer = Peer::connected(linux(), RTT);
     peer.sends(ms(1), data(1..1_001));
     let window = (131_072 - 1_960) * (1_000 * 256 / 1_960) / 256;
@@ -418,9 +422,9 @@ fn a_fin_without_data_opens_no_window() {
 
 #[test]
 fn a_first_window_counts_as_used_though_a_lost_syn_ack_made_it_smaller() {
-    // tcp_cwnd_application_limited: what is used is at least tcp_init_cwnd, ten segments, and not the one that
-    // tcp_init_transfer begins with after two SYN-ACKs that were lost. Of the algorithms HYBLA makes more of
-    // that: its RTT over 25 ms (hybla_init).
+    // tcp_cwnd_application_limited: what is used is at least tcp_init_cwnd, ten segments, and not
+    // the one that tcp_init_transfer begins with after two SYN-ACKs that were lost. Of the
+    // algorithms HYBLA makes more of that: its RTT over 25 ms (hybla_init).
     let settings = Settings { timestamps: true, ..linux() };
     let mut peer = Peer::steered_listener(settings, linux_control("hybla"), syn());
     peer.ignores(ms(3_500));

@@ -63,9 +63,10 @@ fn window_after_data(is_pressed: bool) -> u64 {
 
 #[test]
 fn windows_do_not_grow_under_pressure() {
-    // tcp_grow_window. The first window is half of 131072 bytes, less a segment of 1000 that is kept
-    // (tcp_init_buffer_space), and here in whole units of the scale. Then data shows its worth, 1000 of 1960 bytes: 130 of 256, and the last
-    // segment still takes its room when it is acknowledged.
+    // tcp_grow_window. The first window is half of 131072 bytes, less a segment of 1000 that is
+    // kept (tcp_init_buffer_space), and here in whole units of the scale. Then data shows its
+    // worth, 1000 of 1960 bytes: 130 of 256, and the last segment still takes its room when it is
+    // acknowledged.
     let grown: u64 = (131_072 - 1_960) * 130 / 256;
     assert_eq!(window_after_data(false), grown.next_multiple_of(128));
     assert_eq!(window_after_data(true), (131_072_u64 / 2 - 1_000).next_multiple_of(128));
@@ -96,8 +97,8 @@ fn linux_joins_what_arrives_to_what_has_arrived_around_it() {
 
 #[test]
 fn linux_joins_nothing_to_what_it_has_been_told_with_the_last_ack() {
-    // The packet before segment 4 has not arrived, so it joins nothing; and what is behind it has been
-    // dealt with: 1 and 2, 3, 4, 5 and 6, 7 and 8, 9 and 10.
+    // The packet before segment 4 has not arrived, so it joins nothing; and what is behind it has
+    // been dealt with: 1 and 2, 3, 4, 5 and 6, 7 and 8, 9 and 10.
     assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001]), 6);
     // After an ACK that tells of segment 10 alone, which is cut off, all of the block is new.
     assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001, 9_001..10_001]), 7);

@@ -29,7 +29,8 @@ fn options_hold_only_if_both_offer_them() {
         for sent in &world.log {
             assert!(sent.segment.timestamps().is_none() && sent.segment.sack().is_empty());
         }
-        // Without timestamps a full segment carries 1460 bytes; without scaling 64 kB are the limit.
+        // Without timestamps a full segment carries 1460 bytes; without scaling 64 kB are the
+        // limit.
         assert_eq!(world.payloads(CLIENT)[0], 1460);
     }
 }

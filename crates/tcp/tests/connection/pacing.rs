@@ -1,5 +1,5 @@
-//! Pacing as Linux does it by itself, where bursts leave as far apart as they take at the rate of the
-//! window, and as a controller decides.
+//! Pacing as Linux does it by itself, where bursts leave as far apart as they take at the rate of
+//! the window, and as a controller decides.
 
 use crate::peer::*;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ fn twenty(settings: Settings) -> Peer {
 
 #[test]
 fn linux_sends_twice_the_window_a_round_trip_in_slow_start() {
-    // tcp_update_pacing_rate: 200 % of 20 segments in 100 ms are 400 kB/s: two segments take 5 ms. The
-    // first two were allowed at 10 ms, and for that wait half of their time is credited.
+    // tcp_update_pacing_rate: 200 % of 20 segments in 100 ms are 400 kB/s: two segments take 5 ms.
+    // The first two were allowed at 10 ms, and for that wait half of their time is credited.
     let mut peer = twenty(linux());
     peer.gets(ms(100), data(10_001..12_001).pushed());
     for burst in 1..10 {
@@ -42,8 +42,8 @@ fn linux_sends_twice_the_window_a_round_trip_in_slow_start() {
 
 #[test]
 fn a_rate_that_the_program_allows_is_not_exceeded() {
-    // min(200 % of 20 segments in 100 ms, 200 kB/s): two segments take 10 ms. The first two were allowed at
-    // 0 ms and came at 100 ms, for which half of their time is credited.
+    // min(200 % of 20 segments in 100 ms, 200 kB/s): two segments take 10 ms. The first two were
+    // allowed at 0 ms and came at 100 ms, for which half of their time is credited.
     let settings =
         Settings { max_pacing_rate: Some(Rate::from_bits_per_second(1_600_000)), ..linux() };
     let mut peer = twenty(settings);
@@ -69,8 +69,8 @@ fn the_timeout_behind_a_probe_of_the_tail_waits_for_the_pace() {
     peer.gets(0, data(1..10_001));
     // Two round trips and 2 ms, and the 200 ms of the last burst of two, at the next tick of eight.
     peer.gets(ms(408), data(10_001..11_001).pushed());
-    // tcp_send_loss_probe, tcp_pacing_delay: 300 ms more, and the 50 ms until the next segment may leave: it
-    // takes 100, of which the pause is credited with half.
+    // tcp_send_loss_probe, tcp_pacing_delay: 300 ms more, and the 50 ms until the next segment may
+    // leave: it takes 100, of which the pause is credited with half.
     peer.ignores(ms(759));
     peer.gets(ms(760), data(1..1001));
 }
@@ -81,8 +81,8 @@ fn what_is_lost_leaves_first_when_the_pace_lets_go() {
     peer.writes(0, 30 * MSS);
     peer.gets(0, data(1..10_001));
     peer.gets(ms(304), data(1..1001));
-    // F-RTO looks for new data with the ACK (tcp_process_loss), and once the next segment may leave there is
-    // something to repair (tcp_tsq_write).
+    // F-RTO looks for new data with the ACK (tcp_process_loss), and once the next segment may leave
+    // there is something to repair (tcp_tsq_write).
     peer.sends(ms(404), ack(1001));
     peer.gets(ms(404), data(10_001..11_001));
     peer.gets(ms(429), data(1001..2001));
@@ -101,7 +101,8 @@ fn without_segmentation_offload_single_segments_are_paced() {
 
 #[test]
 fn it_slows_down_to_six_fifths_near_the_threshold() {
-    // After a loss the window is five: 120 % of that in 60 ms are 100 kB/s, and a segment takes 10 ms.
+    // After a loss the window is five: 120 % of that in 60 ms are 100 kB/s, and a segment takes 10
+    // ms.
     let mut peer = Peer::connected(paced(Settings { tso: false, ..linux() }), ms(60));
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
@@ -132,8 +133,8 @@ fn frto_does_not_take_what_is_held_back_for_nothing_to_send() {
     peer.writes(0, 30 * MSS);
     peer.gets(0, data(1..10_001));
     peer.gets(ms(1_000), data(1..1001));
-    // At 200 kB/s the repair takes 5 ms, of which half is credited. RFC 5682 §3.1 step 2b: then comes
-    // new data.
+    // At 200 kB/s the repair takes 5 ms, of which half is credited. RFC 5682 §3.1 step 2b: then
+    // comes new data.
     peer.sends(ms(1_001), ack(1001));
     peer.gets(1_002_500, data(10_001..11_001));
     peer.ignores(1_002_501);
@@ -148,7 +149,8 @@ fn repairs_are_paced() {
     // Four of ten lost: the window is five, three have arrived, three are not known to have.
     peer.sends(ms(100), ack(1).sack(4001..10_001));
     peer.gets(ms(100), data(1..1001));
-    // 120 % of max(5, 10 outstanding) segments in 100 ms are 120 kB/s: 8.3 ms each, half of it credited.
+    // 120 % of max(5, 10 outstanding) segments in 100 ms are 120 kB/s: 8.3 ms each, half of it
+    // credited.
     peer.gets_near(104_167, data(1001..2001));
     peer.gets_near(112_500, data(2001..3001));
     peer.gets_near(120_833, data(3001..4001));
@@ -228,9 +230,9 @@ fn the_send_buffer_has_room_for_as_many_windows_as_the_controller_says() {
         peer.end.unsent() + 10 * MSS
     };
     let (three, two) = (steady(linux(), None, None), Peer::connected(linux(), RTT));
-    // tcp_sndbuf_expand: 1000 and 640 for headers make 2048, and 256 more, for each segment of three
-    // windows of twenty, or two of ten. What is written beyond it is the rest of a packet of 65,000
-    // bytes, and memory beside data takes 960 of each.
+    // tcp_sndbuf_expand: 1000 and 640 for headers make 2048, and 256 more, for each segment of
+    // three windows of twenty, or two of ten. What is written beyond it is the rest of a packet of
+    // 65,000 bytes, and memory beside data takes 960 of each.
     for (peer, limit) in [(three, 3 * 20 * 2304), (two, 2 * 10 * 2304)] {
         let written = written(peer);
         assert!((limit - 10_000..limit + 66_000).contains(&written), "{written}: {limit}");
@@ -246,17 +248,18 @@ fn linux_waits_for_an_answer_from_when_the_next_may_leave() {
     peer.gets(0, data(1..10_001));
     peer.gets(ms(10), data(10_001..11_001));
     peer.gets(ms(20), data(11_001..12_001));
-    // tcp_pacing_delay: at 25 ms the next may leave in 5 ms, so that the 40 ms begin at 30. A timer runs
-    // out a tick late rather than early.
+    // tcp_pacing_delay: at 25 ms the next may leave in 5 ms, so that the 40 ms begin at 30. A timer
+    // runs out a tick late rather than early.
     peer.sends(ms(25), ack(10_001));
     peer.gets(ms(71), data(10_001..11_001));
 }
 
 #[test]
 fn the_second_timeout_does_not_wait_for_the_pace() {
-    // tcp_retransmit_timer calls inet_csk_reset_xmit_timer itself, without tcp_pacing_delay. The RTO of 300 ms
-    // runs out at a tick of 8 ms, and twice that at 904 ms, rounded up to one of 64. The last burst of two
-    // takes 400 ms and the repair 200 more: until 600, by which the second timeout would be later.
+    // tcp_retransmit_timer calls inet_csk_reset_xmit_timer itself, without tcp_pacing_delay. The
+    // RTO of 300 ms runs out at a tick of 8 ms, and twice that at 904 ms, rounded up to one of 64.
+    // The last burst of two takes 400 ms and the repair 200 more: until 600, by which the second
+    // timeout would be later.
     let mut peer = Peer::connected(Settings { tlp: false, ..slow(200) }, RTT);
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
@@ -264,8 +267,8 @@ fn the_second_timeout_does_not_wait_for_the_pace() {
     peer.gets(ms(960), data(1..1001));
 }
 
-/// Bytes a second at which the first data leaves under this congestion control, when the SYN was sent twice and
-/// this answers after 1120 ms.
+/// Bytes a second at which the first data leaves under this congestion control, when the SYN was
+/// sent twice and this answers after 1120 ms.
 fn rate_after_two_syns(cc: &'static str, answer: Line) -> u64 {
     let settings = paced(Settings { timestamps: true, ..linux() });
     let mut peer = Peer::steered_connecting(settings, linux_control(cc));
@@ -280,29 +283,30 @@ fn rate_after_two_syns(cc: &'static str, answer: Line) -> u64 {
 
 #[test]
 fn the_first_window_after_a_lost_syn_is_paced_by_one_segment() {
-    // tcp_enter_loss leaves a window of one, by which the SYN-ACK sets the rate (tcp_update_pacing_rate) before
-    // tcp_init_transfer makes the window ten: 200 % of a segment in an RTT of 96 ms, which the timestamps
-    // tell in milliseconds.
+    // tcp_enter_loss leaves a window of one, by which the SYN-ACK sets the rate
+    // (tcp_update_pacing_rate) before tcp_init_transfer makes the window ten: 200 % of a segment in
+    // an RTT of 96 ms, which the timestamps tell in milliseconds.
     let rate = rate_after_two_syns("newreno", syn().acking(1));
     assert_eq!(rate, 2 * 988 * 1_000_000 / 96_000);
-    // That the first SYN has arrived after all takes only the mark back by which the window would begin with
-    // one (tcp_try_undo_spurious_syn). Its RTT is of 1120 ms.
+    // That the first SYN has arrived after all takes only the mark back by which the window would
+    // begin with one (tcp_try_undo_spurious_syn). Its RTT is of 1120 ms.
     let rate = rate_after_two_syns("newreno", syn().acking(1).echoing(0));
     assert_eq!(rate, 2 * 988 * 1_000_000 / 1_120_000);
 }
 
 #[test]
 fn westwood_takes_a_lost_syn_for_the_end_of_slow_start() {
-    // tcp_westwood_event: a threshold of no bandwidth, at least two segments. The window of one is not below
-    // half of it, so the rate is 120 % (tcp_update_pacing_rate).
+    // tcp_westwood_event: a threshold of no bandwidth, at least two segments. The window of one is
+    // not below half of it, so the rate is 120 % (tcp_update_pacing_rate).
     let rate = rate_after_two_syns("westwood+", syn().acking(1));
     assert_eq!(rate, 120 * 988 * 10_000 / 96_000);
 }
 
 #[test]
 fn low_priority_begins_with_the_rate_of_half_a_window() {
-    // tcp_lp_pkts_acked hears of the SYN-ACK before tcp_lp_init has run. Its state is zero, and a delay of zero
-    // is not below a least one of zero: it halves the window of ten for the rate, which is of 200 %.
+    // tcp_lp_pkts_acked hears of the SYN-ACK before tcp_lp_init has run. Its state is zero, and a
+    // delay of zero is not below a least one of zero: it halves the window of ten for the rate,
+    // which is of 200 %.
     for (cc, window) in [("newreno", 10), ("lp", 5)] {
         let mut peer = Peer::steered(paced(linux()), RTT, linux_control(cc));
         peer.writes(0, 60 * MSS);

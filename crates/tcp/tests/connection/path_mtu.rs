@@ -45,8 +45,9 @@ fn what_was_too_large_leaves_again_in_smaller_segments() {
 
 #[test]
 fn after_a_repeated_syn_new_data_answers_the_first_ack_of_what_was_too_large() {
-    // tcp_enter_loss sets `frto` when the SYN's timer runs out, and nothing clears it. tcp_simple_retransmit
-    // begins CA_Loss, in which tcp_process_loss takes step 2b of F-RTO for the first ACK.
+    // tcp_enter_loss sets `frto` when the SYN's timer runs out, and nothing clears it.
+    // tcp_simple_retransmit begins CA_Loss, in which tcp_process_loss takes step 2b of F-RTO for
+    // the first ACK.
     for syns in [1, 2] {
         let mut peer = Peer::connecting(Settings { frto: true, initial_window: 10, ..linux() });
         peer.gets(0, syn());
@@ -61,9 +62,9 @@ fn after_a_repeated_syn_new_data_answers_the_first_ack_of_what_was_too_large() {
         peer.gets(at, data(1..1 + 10 * MSS));
         peer.tells(at + ms(20), 1, 600 + HEADERS);
         peer.mss = 600;
-        // The window is ten segments. Packets of the send buffer are cut by themselves: the first two into
-        // 600, 600, 600 and 200 bytes. Without an RTT from the handshake there is no pace: a packet is half of
-        // the window (`tcp_cwnd_test`).
+        // The window is ten segments. Packets of the send buffer are cut by themselves: the first
+        // two into 600, 600, 600 and 200 bytes. Without an RTT from the handshake there is no pace:
+        // a packet is half of the window (`tcp_cwnd_test`).
         let ends: &[u64] = if syns == 2 { &[5_001, 5_601] } else { &[2_001, 4_001, 5_201] };
         let mut start = 1;
         for &end in ends {
@@ -279,8 +280,9 @@ fn smaller_and_smaller_segments_are_tried() {
 
 #[test]
 fn linux_waits_three_seconds_since_the_first_repetition() {
-    // retransmits_timed_out: 200 ms * (2 << 3 - 1). The RTO is 300 ticks in eights: 304 ms; then 600,
-    // 1,200 and 2,400 ticks in 64ths: 960, 2,176 and 4,608 ms. That is 4,304 ms after the first.
+    // retransmits_timed_out: 200 ms * (2 << 3 - 1). The RTO is 300 ticks in eights: 304 ms; then
+    // 600, 1,200 and 2,400 ticks in 64ths: 960, 2,176 and 4,608 ms. That is 4,304 ms after the
+    // first.
     let settings = Settings {
         mss: 1460,
         mtu_probing: MtuProbing::OnBlackHole,
@@ -308,8 +310,8 @@ fn without_probing_a_black_hole_stays_one() {
     }
 }
 
-/// A sender that begins with 1024 bytes, after the first flight: a probe in the middle between 1064 and
-/// 1500, 1282 with headers, and eleven segments.
+/// A sender that begins with 1024 bytes, after the first flight: a probe in the middle between 1064
+/// and 1500, 1282 with headers, and eleven segments.
 fn with_probe() -> Peer {
     let mut peer = Peer::connected(probing(MtuProbing::Always), RTT);
     peer.writes(0, 60_000);

@@ -81,8 +81,8 @@ pub struct Line {
     fast_open: Option<FastOpenOption>,
 }
 
-/// A segment with data, or as many full ones as it takes. With a SYN, data begins behind the number of
-/// that: `data(0..500)` has 500 bytes from offset 1 on.
+/// A segment with data, or as many full ones as it takes. With a SYN, data begins behind the number
+/// of that: `data(0..500)` has 500 bytes from offset 1 on.
 pub fn data(range: Range<u64>) -> Line {
     Line { data: Some(range), ..Line::default() }
 }
@@ -270,8 +270,8 @@ impl Peer {
         peer
     }
 
-    /// A router says that the packet which began there was too large, and how large one may be. Returns
-    /// what the endpoint makes of it.
+    /// A router says that the packet which began there was too large, and how large one may be.
+    /// Returns what the endpoint makes of it.
     pub fn tells(&mut self, at: u64, offset: u64, mtu: u16) -> Option<u16> {
         self.run(at);
         self.expect_nothing();

@@ -101,8 +101,8 @@ fn newreno_repairs_one_hole_a_round_trip() {
 
 #[test]
 fn without_sack_many_holes_are_left_to_the_timer() {
-    // RFC 6582 §4, the impatient variant: only the first partial ACK moves the timer. Segments 12 to
-    // 34 are every second lost: at a hole each 100 ms they would take 1.2 s, and the RTO is 1 s.
+    // RFC 6582 §4, the impatient variant: only the first partial ACK moves the timer. Segments 12
+    // to 34 are every second lost: at a hole each 100 ms they would take 1.2 s, and the RTO is 1 s.
     const LOST: [usize; 12] = [12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34];
     let mut world = transfer(settings(false), 1_000, &LOST);
     world.run(millis(2_000));

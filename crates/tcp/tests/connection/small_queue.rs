@@ -15,8 +15,8 @@ fn behind_device(settings: Settings) -> Peer {
 
 #[test]
 fn two_bursts_wait_at_the_device_and_a_third_for_the_first_of_them() {
-    // 200 % of 10 segments in 100 ms are 195 bytes in 2^-10 s, so two bursts of two segments are the limit:
-    // 2 (2 * 1000 + 960) bytes of memory, which two bursts reach.
+    // 200 % of 10 segments in 100 ms are 195 bytes in 2^-10 s, so two bursts of two segments are
+    // the limit: 2 (2 * 1000 + 960) bytes of memory, which two bursts reach.
     let mut peer = behind_device(linux());
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..4_001));
@@ -56,8 +56,9 @@ fn without_a_device_that_tells_nothing_is_held_back() {
 
 #[test]
 fn a_burst_has_the_timestamp_of_its_departure() {
-    // tcp_established_options: the timestamp is that of skb_mstamp_ns, which __tcp_transmit_skb sets to the
-    // earliest departure time, so that a round trip measured by it does not contain the wait in fq.
+    // tcp_established_options: the timestamp is that of skb_mstamp_ns, which __tcp_transmit_skb
+    // sets to the earliest departure time, so that a round trip measured by it does not contain the
+    // wait in fq.
     let rate = Some(Rate::from_bits_per_second(8 * 98_800));
     let stack = Settings { timestamps: true, pacing: true, max_pacing_rate: rate, ..linux() };
     let mut peer = Peer::connected(stack, RTT);
@@ -68,8 +69,9 @@ fn a_burst_has_the_timestamp_of_its_departure() {
     peer.ignores(0);
     let first = peer.stamps().len();
     peer.sends(ms(100), ack(9_881));
-    // At 98.8 kB/s a burst of two segments of 988 bytes takes 20 ms. The second one since the ACK leaves
-    // 10 ms after the first, to which the pause is credited with half of its time (tcp_update_skb_after_send).
+    // At 98.8 kB/s a burst of two segments of 988 bytes takes 20 ms. The second one since the ACK
+    // leaves 10 ms after the first, to which the pause is credited with half of its time
+    // (tcp_update_skb_after_send).
     let stamps = &peer.stamps()[first..];
     let begun = peer.stamps()[0];
     let after: Vec<_> = stamps.iter().map(|stamp| stamp - begun).collect();

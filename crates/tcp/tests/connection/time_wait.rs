@@ -9,8 +9,8 @@ use tcplab_units::Time;
 
 const RTT: u64 = ms(100);
 
-/// An end that got a segment and closed first, by one of two calls; the peer has acknowledged its FIN
-/// at 101 ms.
+/// An end that got a segment and closed first, by one of two calls; the peer has acknowledged its
+/// FIN at 101 ms.
 fn closed_by(settings: Settings, call: impl FnOnce(&mut Endpoint)) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
     peer.sends(ms(1), data(1..501));
@@ -62,8 +62,8 @@ fn time_wait_answers_empty_segments_twice_a_second() {
 
 #[test]
 fn time_wait_reports_nothing_by_sack() {
-    // tcp_v4_timewait_ack has timestamps, and no blocks: the last that was heard is echoed, whatever the
-    // repetition says.
+    // tcp_v4_timewait_ack has timestamps, and no blocks: the last that was heard is echoed,
+    // whatever the repetition says.
     let mut peer = waiting(Settings { timestamps: true, ..linux() });
     peer.sends(ms(103), data(1..501).acking(2));
     peer.gets(ms(103), ack(502).echoing(ms(102)));
@@ -121,7 +121,8 @@ fn of_a_connection_that_was_left_data_that_comes_again_is_not_reported() {
 
 #[test]
 fn data_for_an_application_that_is_gone_is_reset() {
-    // TCP_TW_RST: "New data or FIN. If new data arrive after half-duplex close, reset." (RFC 1122 §4.2.2.13)
+    // TCP_TW_RST: "New data or FIN. If new data arrive after half-duplex close, reset." (RFC 1122
+    // §4.2.2.13)
     let mut peer = left(linux());
     peer.sends(ms(102), data(501..1_001).acking(2));
     peer.gets(ms(102), reset().from(2));
@@ -130,7 +131,8 @@ fn data_for_an_application_that_is_gone_is_reset() {
 
 #[test]
 fn an_application_that_waits_keeps_the_whole_connection() {
-    // With shutdown there is no mini-socket in FIN-WAIT-2, and a repetition is reported (tcp_send_dupack).
+    // With shutdown there is no mini-socket in FIN-WAIT-2, and a repetition is reported
+    // (tcp_send_dupack).
     let mut peer = Peer::connected(linux(), RTT);
     peer.sends(ms(1), data(1..501));
     peer.gets(ms(1), ack(501));
@@ -145,9 +147,9 @@ fn an_application_that_waits_keeps_the_whole_connection() {
 
 #[test]
 fn timers_of_a_connection_that_is_over_turn_nothing() {
-    // tcp_clear_xmit_timers, sk_stop_timer: the timer of what was acknowledged stays in the wheel until its
-    // tick comes, but not longer than the connection. What is set in that tick goes to another ring if it
-    // does (`__run_timers`).
+    // tcp_clear_xmit_timers, sk_stop_timer: the timer of what was acknowledged stays in the wheel
+    // until its tick comes, but not longer than the connection. What is set in that tick goes to
+    // another ring if it does (`__run_timers`).
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, MSS);
     peer.gets(0, data(1..1_001));
