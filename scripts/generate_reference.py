@@ -257,7 +257,9 @@ def json_page() -> str:
         kind = f"[rows](#{key})" if key in ROWS else kind_of(value, {}, set())
         meaning = value["description"] if is_sure else f"{value['description']} May be missing."
         parts.append(f"| `{key}` | {kind} | {meaning} |")
-    endings = "\n".join(f"- `...{name}`: {meaning}" for name, meaning in json_output.INTERVALS.items())
+    endings = "\n".join(
+        f"- `...{name}`: {meaning}" for name, meaning in json_output.INTERVALS.items()
+    )
     for key, about in ROWS.items():
         row = schema["properties"][key]["items"]
         parts += ["", f"## {key}", "", about.format(endings=endings).strip(), ""]

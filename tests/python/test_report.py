@@ -133,7 +133,7 @@ def test_two_runs_that_agree_are_no_proof() -> None:
     assert row["relative_low"] * row["relative_high"] > 0
     headline = plain(content(results).answer.headline)
     assert headline.startswith("It cannot be told whether newreno gives more or less goodput")
-    assert re.search(r", but as one of \d comparisons that may be chance", headline)
+    assert re.search(r", but as one of \d comparisons that may be chance\.$", headline)
 
 
 def test_what_is_better_at_a_cost_says_the_cost() -> None:
@@ -195,6 +195,15 @@ def test_what_cannot_be_trusted_says_so() -> None:
     expected = {f"{unfinished} flows unfinished", "A queue of 1 packet"}
     assert titles == expected | {"All repetitions are equal"}
     assert trust.verdict.startswith("Not as it stands: ")
+    # More runs would not help: the answer does not ask for them. 10 MB at the least rate take longest.
+    said = content(results).answer
+    for sentence in (said.headline, *(one.said for one in said.costs)):
+        assert "more runs" not in plain(sentence)
+        assert "more pairs" not in plain(sentence)
+    slowest = results.flows.filter(outcome="unfinished")["goodput_mbit_s"].min()
+    [remark] = [one.text for one in trust.remarks if one.title.endswith("unfinished")]
+    needed = int(re.findall(r"needs about ([\d,]+) s", remark)[0].replace(",", ""))
+    assert needed == pytest.approx(80 / slowest, rel=0.05)
 
 
 def test_a_single_run_has_an_answer() -> None:

@@ -297,8 +297,8 @@ fn forged_indices_are_errors_with_a_message() {
     };
     let exited = |flow, side: &str| Report::Exited { flow, side: side.into(), status: None };
     let forged = [
-        (Report::Session { flow: 8, number: 0, port: 1 }, "flow 8, where there are 8"),
-        (Report::Session { flow: usize::MAX, number: 0, port: 1 }, "where there are 8"),
+        (Report::Session { flow: 8, number: 0, port: 1 }, "flow 8, but there are only 8"),
+        (Report::Session { flow: usize::MAX, number: 0, port: 1 }, "but there are only 8"),
         (Report::Session { flow: 3, number: 4, port: 1 }, "connection 4 of flow 3, which has 4"),
         (connection(0, usize::MAX), "of flow 0, which has 1"),
         (connection(5, 6), "connection 6 of flow 5, which has 6"),
@@ -318,7 +318,7 @@ fn forged_indices_are_errors_with_a_message() {
     assert!(read(2, 3, vec![]).contains("a mark at 0"));
     for (kind, length) in [(6, 136), (7, 48), (8, 72)] {
         let said = read(kind, 2, words(&[], length));
-        assert!(said.contains("lane 2, where there are 2"), "{kind}: {said}");
+        assert!(said.contains("lane 2, but there are only 2"), "{kind}: {said}");
     }
 }
 

@@ -72,7 +72,8 @@ impl DelayedAck {
         })
     }
 
-    /// A segment with a mark makes what waits leave, which is the first of the quick ACKs for it.
+    /// A CE-marked segment starts quick ACKs. The compressed ACK that it flushes counts as the
+    /// first of them.
     pub fn on_mark(&mut self, window: u64) {
         if let Some(linux) = &mut self.linux {
             linux.on_mark(window);

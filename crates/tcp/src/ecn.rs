@@ -1,6 +1,6 @@
 //! Explicit congestion notification (RFC 3168): agreed on in the handshake, marks echoed until the
-//! sender says that it has made its window smaller, or as they come (RFC 8257 §3.2). What a mark
-//! means for the window is `recovery`. Feedback that counts them (RFC 9768) is `accurate`.
+//! sender says that it has made its window smaller, or as they come (RFC 8257 §3.2). The sender's
+//! `recovery` reduces the window for a mark. `accurate_ecn` has the feedback of RFC 9768.
 
 use crate::accurate_ecn::{AccurateEcn, bits_of};
 use crate::segment::{Flags, Segment};
@@ -31,7 +31,8 @@ pub(crate) enum Report {
 /// The signs in a data segment that concern its ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// The window may be very small: a first mark; or something was probably sent again.
+    /// Quick ACKs are due: the first CE mark arrived, or a segment that is not ECN-capable, which
+    /// is probably a retransmission.
     pub marked: bool,
     /// The window was made smaller.
     pub reduced: bool,

@@ -26,7 +26,7 @@
 //! | to change | only here | by |
 //! |---|---|---|
 //! | the scoreboard | `loss`: `Loss`, fields private to the folder | its methods, from `sender` |
-//! | the window | `congestion`: `CongestionWindow`, the only caller of the controller | its methods, from `sender` |
+//! | the window | `congestion`: `CongestionWindow`, the only caller of the controller, and `congestion::reduction` (PRR) | its methods, from `sender` |
 //! | the departure | the folder `sender`: send buffer, TSO bursts, pacing, small queue, path MTU | see below |
 //!
 //! | job | file |
@@ -42,10 +42,12 @@
 //! | scoreboard, loss detection, RACK, TLP, duplicate ACKs, undo | `loss` and its folder |
 //! | the controller, reductions (PRR), rounds, growth | `congestion`, `congestion::reduction` |
 //! | send buffer | `send_buffer` |
-//! | TSO bursts, pacing, small queues, path MTU | `sender::tso`, `sender::pacing`, `sender::small_queue`, `sender::path_mtu` |
+//! | TSO bursts and the pacing rate; its use; small queues | `sender::tso`; `sender::pacing`; `sender::small_queue` |
+//! | path MTU: discovery and search; ICMP notices and black holes | `sender::path_mtu`; `endpoint::path_mtu` |
 //! | timer wheel | `timer` |
 //! | ECN and accurate ECN | `ecn`, `accurate_ecn` |
-//! | reassembly, receive window, SACK blocks | `receiver` |
+//! | reassembly, receive window, SACK blocks of an ACK (`with_sack`) | `receiver` |
+//! | Linux's receiver: autotuning, its list of out-of-order ranges | `receiver::autotune`, `receiver::sack_blocks` |
 //! | delayed and quick ACKs | `delayed_ack` |
 //! | segments, GRO, sequence numbers | `segment`, `seq` |
 //!

@@ -11,9 +11,9 @@ mod wheel;
 /// A jiffy of the kernel's timers.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// Which of the timers that run out in one tick comes first: those of the wheel for requests, which
-/// other timers are not in (`BASE_LOCAL`, `TIMER_PINNED`); then that of the coarsest ring, and in a
-/// place of a ring the one that was put there last (`__run_timers`, `enqueue_timer`).
+/// The order of timers that expire in one tick: those of SYN-ACKs, which have a wheel of their own
+/// (`BASE_LOCAL`, `TIMER_PINNED`), come first; then those of coarser levels; within a bucket, the
+/// one that was added last (`__run_timers`, `enqueue_timer`).
 pub type Turn = (Wheel, InWheel);
 
 /// The order of timers within a wheel.

@@ -5,7 +5,8 @@
 | what is asked: the experiment, what may change, what is to be best | `question`, `goals` |
 | what can be changed, and to which values | `levers` |
 | over which paths and loads | `ranges` |
-| the search, and where it runs | `race`, `stages` |
+| all stages in their order | `search` |
+| the candidates, and the race among them; where runs are kept | `race`, `stages` |
 | how much better, and how sure | `evidence` |
 | why, and where it flips | `causes`, `terrain` |
 | the answer, in sentences, as JSON and as a page | `advice`, `words`, `page` |

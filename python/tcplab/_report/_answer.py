@@ -206,15 +206,17 @@ def _between(row: Row) -> str:
 
 
 def _would_tell(asked: Question, row: Row) -> str:
+    if not asked.is_sound:
+        return ""
     if row["more_runs"]:
         more = rounded(row["more_runs"])
-        said = f"about {more} more pairs of runs would tell a difference of"
+        said = f"about {more} more pairs of runs would be enough to detect a difference of"
         return f"; {said} {percent(asked.margin)}"
     if row["more_runs"] == 0:
         low, high = row["relative_low"], row["relative_high"]
         if low is not None and high is not None and max(-low, high) <= asked.margin:
             within = f"within the margin of {percent(asked.margin)}"
-            return f", {within} by itself, but not as one of so many comparisons"
+            return f", {within} taken alone, but not after correction for all comparisons"
         return f", about as great as the margin of {percent(asked.margin)}"
     return ""
 
@@ -312,6 +314,12 @@ def _next(asked: Question, best: Values) -> list[Sentence]:
     ]  # fmt: skip
 
 
+def _told(asked: Question, row: Row) -> str:
+    """The verdict in words; without the number of further runs where these would not help."""
+    said = str(row["said"])
+    return said if asked.is_sound else said.partition("; about ")[0]
+
+
 def _change(row: Row) -> str:
     """The change of the mean: `from 23.9 to 127 ms`, or `23.9 ms` if both look the same."""
     words = phrase(row["metric"])
@@ -381,7 +389,7 @@ def _costs(asked: Question, rows: list[Row]) -> list[Finding]:
         whose = "" if is_own else f" of the {KINDS[asked.by]} {asked.about(asked.group_of(row))}"
         noun = f"{words.noun[:1].upper()}{words.noun[1:]}{whose}"
         found.append(
-            Finding(_tone(row), sentence(name(noun), ": ", _change(row), "; ", row["said"]))
+            Finding(_tone(row), sentence(name(noun), ": ", _change(row), "; ", _told(asked, row)))
         )
     order = ["worse", "better", "", "same", "unknown"]
     found.sort(key=lambda one: order.index(one.tone))

@@ -9,12 +9,14 @@ import polars as pl
 
 from tcplab import statistics
 from tcplab._core import printable
+from tcplab._experiment.quantities import quantity
 from tcplab._report._comparison import Question
 from tcplab._report._path import variants_of
 from tcplab._report._phrases import counted, listed
 from tcplab._report._sawtooth import cycles
 from tcplab._results.flow_summary import IS_UNFINISHED
 from tcplab._results.summary_table import are_equal, unconnected
+from tcplab._results.versus import rounded
 from tcplab._store.manifest import Asked
 from tcplab._warnings import warnings_of
 
@@ -113,8 +115,7 @@ def _unfinished(asked: Question) -> list[Remark]:
         runs = cut["run"].n_unique()
         text = (
             f"{counted(len(cut), 'flow')} of {len(flows)} with a size did not complete, in "
-            f"{counted(runs, 'run')}. They have no completion time; a longer `duration` may let "
-            "them finish."
+            f"{counted(runs, 'run')}. They have no completion time. {_needed(asked, cut)}"
         )
         remarks.append(Remark("bad", f"{counted(len(cut), 'flow')} unfinished", text))
     began, done = (int(flows[name].sum()) for name in ("transfers", "completed_transfers"))
@@ -128,6 +129,21 @@ def _unfinished(asked: Question) -> list[Remark]:
             weight = "bad" if share > 0.05 else "care"
             remarks.append(Remark(weight, "Transfers unfinished", text))
     return remarks
+
+
+def _needed(asked: Question, cut: pl.DataFrame) -> str:
+    """The time that unfinished flows would need at the rate that they had."""
+    rates = cut.group_by("flow").agg(pl.col("goodput_mbit_s").min())
+    slowest = dict(rates.iter_rows())
+    needed = 0.0
+    for plan in variants_of(asked.results.plans):
+        for flow in plan["flows"]:
+            size = quantity(str(flow["traffic"].get("size") or ""))
+            if size is not None and (rate := slowest.get(flow["name"])):
+                needed = max(needed, float(size[1]) * 8e-6 / rate)
+    if not needed:
+        return "A longer `duration` may let them finish."
+    return f"At the rate that they had, the slowest needs about {rounded(round(needed))} s."
 
 
 def _queues(asked: Question) -> list[Remark]:
@@ -231,7 +247,10 @@ def _checks(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
         )
         checks.append(Remark("good", f"{repetitions} repetitions", text))
     if asked.versus is not None and (tests := asked.versus["p"].count()) > 1:
-        text = "With so many, some seem to differ by chance; that is taken into account (Holm)."
+        text = (
+            "Each metric of each flow is one. With so many, some seem to differ by chance; that is "
+            "taken into account (Holm)."
+        )
         checks.append(Remark("good", f"Corrected for {tests} comparisons", text))
     return checks
 

@@ -59,6 +59,8 @@ class Question:
     """The subject of the answer: the values of these columns."""
     others: list[Values]
     """The other flows or classes."""
+    is_sound: bool = True
+    """Whether more runs of the same experiment would make the answer better."""
 
     @property
     def goal(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import polars as pl
@@ -74,13 +74,14 @@ def content(
     """
     on = question(results, versus=versus, by=by, metrics=metrics, margin=margin)
     folders = [found for folder in results.folders if (found := asked(folder)) is not None]
-    said = answer(on)
+    checked = trust(on, folders)
+    said = answer(replace(on, is_sound=checked.weight != "bad"))
     shown = table(on, folders)
     return Content(
         title=_title(results),
         about=_about(on),
         answer=said,
-        trust=trust(on, folders),
+        trust=checked,
         comparisons=comparisons(on),
         table=shown,
         table_note=_table_note(on, shown),

@@ -258,7 +258,7 @@ mod tests {
         let binary = found.binary().unwrap();
         fs::write(&binary, "evil").unwrap();
         let said = found.binary().unwrap_err().to_string();
-        assert!(said.contains("is not the program that was built"), "{said}");
+        assert!(said.contains("has changed since it was built"), "{said}");
         // The same size and time, but another file.
         let time = fs::metadata(&binary).unwrap().modified().unwrap();
         fs::write(&binary, "").unwrap();

@@ -143,7 +143,8 @@ mod tests {
         let (mut known, configuration) = granted();
         let without = configuration.replace("CONFIG_VETH=y\n", "");
         let refused = check(&without, &known, 1000, "linux").unwrap_err().to_string();
-        assert!(refused.ends_with("does not allow what tcplab needs of `VETH`"), "{refused}");
+        let needed = "does not allow the value that tcplab needs for `VETH`";
+        assert!(refused.ends_with(needed), "{refused}");
         known.remove("VETH");
         let unknown = check(&without, &known, 1000, "linux").unwrap_err().to_string();
         assert_eq!(unknown, "linux: this kernel does not know `VETH`, which tcplab needs");

@@ -45,8 +45,8 @@ pub(super) struct LinuxDelayedAck {
     pushed: u8,
     duplicates_told: u8,
     compressed: u8,
-    /// From then on they are let go as soon as any timer of this kind runs out; with `SLACK`,
-    /// whatever happens.
+    /// The earliest expiry of the timer of compressed ACKs. The ACK leaves with the next
+    /// high-resolution timer after it, at the latest `SLACK` later.
     patient_until: Time,
     /// The ACK that the duplicates wait for.
     compressed_next: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Arrived {
     pub has_gap: bool,
     /// SACK blocks report out-of-order data.
     pub has_sack: bool,
-    /// The segment made the ACK leave that was held back (`tcp_sack_new_ofo_skb`).
+    /// The segment forced out the pending compressed ACK (`tcp_sack_new_ofo_skb`).
     pub told: bool,
     /// The last gap was filled by it.
     pub filled: bool,
@@ -79,14 +79,15 @@ pub(crate) struct Arrived {
     /// The next offset expected, and the last that was acknowledged.
     pub next: u64,
     pub acked: u64,
-    /// The window offered, whether as much could be offered again, and whether it opened further
-    /// with this segment.
+    /// The window last offered.
     pub window: u64,
+    /// A window as large could be offered now.
     pub holds: bool,
+    /// This segment made the window larger.
     pub opened: bool,
     /// Less than half of the buffer is free.
     pub is_short: bool,
-    /// Since when the connection stands.
+    /// When the connection was established.
     pub since: Time,
     /// The RTT as the sending half sees it, the least that any half sees, and the timeout.
     pub srtt: Duration,

@@ -29,18 +29,23 @@ pub struct TimeWait {
     /// Bytes of the window that it offered, and by how much that is scaled.
     window: u32,
     scale: u8,
-    /// The remains are of FIN-WAIT-2: the peer has not finished.
-    awaits_fin: bool,
+    /// Which of the constants below hold. A million connections may be in TIME-WAIT: `bool`s would
+    /// need eight bytes more for each.
+    facts: u8,
     /// The clock by which the end waits.
     clock: Clock,
-    /// Segments without data are answered at most twice a second.
-    limits_answers: bool,
-    /// Timestamps are in use, and the last one heard.
-    has_timestamps: bool,
+    /// The last timestamp of the peer.
     heard: u32,
-    /// The tick behind the one in which something without data was answered last.
+    /// One more than the tick of the last answer to a segment without data, so that it is never 0.
     answered: Option<NonZeroU32>,
 }
+
+/// The remains are of FIN-WAIT-2: the peer has not finished.
+const AWAITS_FIN: u8 = 1;
+/// Segments without data are answered at most twice a second.
+const LIMITS_ANSWERS: u8 = 2;
+/// Timestamps are in use.
+const HAS_TIMESTAMPS: u8 = 4;
 
 impl TimeWait {
     /// The TIME-WAIT state of an end that is closed.
@@ -50,10 +55,8 @@ impl TimeWait {
         ack: SeqNumber(0),
         window: 0,
         scale: 0,
-        awaits_fin: false,
+        facts: 0,
         clock: Clock::Exact,
-        limits_answers: false,
-        has_timestamps: false,
         heard: 0,
         answered: None,
     };
@@ -74,13 +77,13 @@ impl TimeWait {
         if self.until <= now {
             return reset_for(segment);
         }
-        let timestamps = segment.timestamps().filter(|_| self.has_timestamps);
+        let timestamps = segment.timestamps().filter(|_| self.is(HAS_TIMESTAMPS));
         let is_outdated = timestamps
             .is_some_and(|timestamps| self.heard.wrapping_sub(timestamps.value).cast_signed() > 0);
         let start = self.after(segment.seq);
         let end = start + segment.sequence_length() as i64;
         let is_reset = segment.flags.has(Flags::RST);
-        if self.awaits_fin {
+        if self.is(AWAITS_FIN) {
             if is_outdated || !self.is_in_window(start, end) {
                 return self.acknowledge(now, segment);
             }
@@ -97,7 +100,7 @@ impl TimeWait {
                 self.until = Time::ZERO;
                 return reset_for(segment);
             }
-            self.awaits_fin = false;
+            self.facts &= !AWAITS_FIN;
             self.ack.0 = self.ack.0.wrapping_add(1);
             self.heard = timestamps.map_or(self.heard, |timestamps| timestamps.value);
             self.wait(now, time_wait);
@@ -122,12 +125,16 @@ impl TimeWait {
         self.acknowledge(now, segment)
     }
 
-    /// How far a number is behind the one that is expected.
+    fn is(&self, fact: u8) -> bool {
+        self.facts & fact != 0
+    }
+
+    /// How far a number lies beyond the next expected one; negative if before it.
     fn after(&self, number: SeqNumber) -> i64 {
         number.0.wrapping_sub(self.ack.0).cast_signed().into()
     }
 
-    /// `tcp_in_window`, in numbers behind the one that is expected.
+    /// `tcp_in_window`, in numbers relative to the next expected one.
     fn is_in_window(&self, start: i64, end: i64) -> bool {
         let edge = i64::from(self.window);
         start == 0 || end > 0 && start < edge || start == edge && start == end
@@ -141,7 +148,7 @@ impl TimeWait {
     /// The last acknowledgment once more, unless that would be too often.
     fn acknowledge(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let has_data = segment.sequence_length() > 0 && !segment.flags.has(Flags::SYN);
-        if self.limits_answers && !has_data {
+        if self.is(LIMITS_ANSWERS) && !has_data {
             let tick = clock(now) as u32;
             let since = self.answered.map(|answered| (tick + 1).wrapping_sub(answered.get()));
             let is_too_soon = |since| u64::from(since) < UNACCEPTABLE_INTERVAL.as_millis();
@@ -156,7 +163,7 @@ impl TimeWait {
     fn last_ack(&self, now: Time) -> Segment {
         let window = (self.window >> self.scale) as u16;
         let ack = Segment::new(Flags::ACK, self.seq, self.ack).with_window(window);
-        if !self.has_timestamps {
+        if !self.is(HAS_TIMESTAMPS) {
             return ack;
         }
         ack.with_timestamps(Timestamps::at(now, self.heard))
@@ -179,16 +186,19 @@ impl Endpoint {
         if self.state != State::TimeWait {
             return TimeWait::CLOSED;
         }
+        let fact = |holds, fact| if holds { fact } else { 0 };
+        let limits = self.settings.behaviour.limits_challenge_acks;
+        let facts = fact(!self.receive.is_finished(), AWAITS_FIN)
+            | fact(limits, LIMITS_ANSWERS)
+            | fact(self.has_timestamps, HAS_TIMESTAMPS);
         self.time_wait.as_deref().copied().unwrap_or_else(|| TimeWait {
             until: self.time_wait_until,
             seq: self.send.origin.number(self.send.nxt),
             ack: self.receive.origin.number(self.receive.next),
             window: self.receive.window() as u32,
             scale: self.receive.window_scale,
-            awaits_fin: !self.receive.is_finished(),
+            facts,
             clock: self.settings.behaviour.clock,
-            limits_answers: self.settings.behaviour.limits_challenge_acks,
-            has_timestamps: self.has_timestamps,
             heard: self.recent_timestamp.0,
             answered: None,
         })

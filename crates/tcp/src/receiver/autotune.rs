@@ -68,8 +68,9 @@ pub(crate) struct Sized {
     pub in_order: bool,
     /// When the segment left that it answers, by our clock of timestamps.
     pub echoed: Option<u64>,
-    /// Where it ends, and as much behind that as the last ACK offered behind itself.
+    /// The end of the segment.
     pub end: u64,
+    /// `end` plus the window last offered.
     pub window_end: u64,
     /// There is memory for a larger window.
     pub may_grow: bool,
@@ -251,8 +252,9 @@ impl Autotune {
         Tuned { opened, size, full: self.full.bytes }
     }
 
-    /// A segment of another size shows how much memory data takes. What was kept for the
-    /// application is so no longer, unless it is as much as was thought (`tcp_measure_rcv_mss`).
+    /// A segment of another size shows how much memory data takes. If that ratio changes, the
+    /// clamp is computed again, without the share reserved for the application
+    /// (`tcp_measure_rcv_mss`).
     fn measure(&mut self, payload: u64, memory: u64) {
         let ratio = ((payload << RATIO_BITS) / memory.max(1)).max(1);
         if ratio == self.ratio {

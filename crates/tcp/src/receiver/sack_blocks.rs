@@ -1,6 +1,6 @@
-//! The SACK blocks of Linux: the last four places where something arrived out of order, as they
-//! were told of and grew (`tcp_sack_new_ofo_skb`). A block that met a forgotten one does not know
-//! it.
+//! Linux's list of the last four ranges that arrived out of order, the latest first
+//! (`tcp_sack_new_ofo_skb`). A range that was dropped from the list is not merged when a new one
+//! touches it. The blocks of an ACK are built in `receiver` (`with_sack`).
 
 use std::ops::Range;
 

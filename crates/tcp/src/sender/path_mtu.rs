@@ -58,7 +58,7 @@ struct Ahead {
 /// The search for the largest packet that arrives.
 #[derive(Clone, Debug)]
 struct Search {
-    /// Until then the path is believed.
+    /// Whether the search runs. Without it the MTU that routers report is used.
     is_on: bool,
     /// A size that arrives, and one above which nothing is tried.
     low: u16,
@@ -97,7 +97,8 @@ impl PathMtu {
 }
 
 impl Sender {
-    /// Nothing is known yet but what segments carry, beside options of that size.
+    /// The state of the path. The first use makes it from the current MSS and the size of the
+    /// options.
     fn path(&mut self, options: u16) -> &mut PathMtu {
         let clamp = self.mss + options;
         let mtu = clamp + HEADERS;

@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = 65_536 - 321;
 const FEWEST: u64 = 2;
 /// A burst is what the rate sends in 2^-10 s (`sk_pacing_shift`).
 const RATE_SHIFT: u32 = 10;
-/// Bursts may be larger on short paths: by the most over 2^(RTT in microseconds / 2^9).
+/// On short paths a burst may have `MOST_BYTES >> (RTT in microseconds >> 9)` bytes more.
 const RTT_SHIFT: u32 = 9;
 /// Waiting is for what was sent less than this ago, and for an ACK expected within this.
 const PATIENCE: Duration = Duration::from_millis(1);
