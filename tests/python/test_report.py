@@ -195,7 +195,8 @@ def test_what_cannot_be_trusted_says_so() -> None:
     expected = {f"{unfinished} flows unfinished", "A queue of 1 packet"}
     assert titles == expected | {"All repetitions are equal"}
     assert trust.verdict.startswith("Not as it stands: ")
-    # More runs would not help: the answer does not ask for them. 10 MB at the least rate take longest.
+    # More runs would not help, so the answer does not ask for them. 10 MB take longest at the
+    # least rate.
     said = content(results).answer
     for sentence in (said.headline, *(one.said for one in said.costs)):
         assert "more runs" not in plain(sentence)

@@ -480,7 +480,11 @@ mod tests {
         };
         let folder = |tree: &Path| symlink(&outside, tree.join("d")).unwrap();
         let cases: [(&str, Prepare<'_>, &str); 6] = [
-            ("absolute", &link(&target, ".config"), "has the symbolic link `.config`, which leads out"),
+            (
+                "absolute",
+                &link(&target, ".config"),
+                "has the symbolic link `.config`, which leads out",
+            ),
             ("dots", &link(&up, ".config"), "has the symbolic link `.config`, which leads out"),
             ("chain", &chain, "has the symbolic link `m`, which leads out"),
             ("folder", &folder, "has the symbolic link `d`, which leads out"),
