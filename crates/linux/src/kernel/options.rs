@@ -147,7 +147,7 @@ mod tests {
         assert!(refused.ends_with(needed), "{refused}");
         known.remove("VETH");
         let unknown = check(&without, &known, 1000, "linux").unwrap_err().to_string();
-        assert_eq!(unknown, "linux: this kernel does not know `VETH`, which tcplab needs");
+        assert_eq!(unknown, "linux: this kernel has no option `VETH`, which tcplab needs");
         known.remove("MPTCP");
         let without = configuration.replace("CONFIG_MPTCP=y\n", "");
         assert!(check(&without, &known, 1000, "linux").is_ok());
