@@ -482,7 +482,7 @@ def test_new_files_run(tcplab: Command, tmp_path: Path) -> None:
     assert "tcplab run dumbbell.toml" in (tmp_path / "dumbbell.toml").read_text()
     done = tcplab("new", "dumbbell")
     assert done.returncode == 2
-    assert "dumbbell.toml: is there already" in done.stderr
+    assert "dumbbell.toml: exists already" in done.stderr
     assert 'no template is called "x"' in tcplab("new", "x").stderr
     assert "no is not a folder" in tcplab("new", "lan", "no/lan.toml").stderr
 

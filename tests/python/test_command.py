@@ -364,7 +364,7 @@ def test_congestion_controls_are_explained_from_their_files(tcplab: Command) -> 
     assert "| `cubic/2008` | `beta = 0.8`" in said
     assert "| `cubic_w_max` | `W_max`: the plateau of the curve, in segments; 0" in said
     # The kernel's implementation describes this column in its own file.
-    assert "| `cubic_cnt` | Only in stacks of the kernel's flavour: acknowledged segments" in said
+    assert "| `cubic_cnt` | Only with the Linux flavour: acknowledged segments" in said
     done = tcplab("explain", "qubic")
     assert (done.returncode, done.stdout) == (2, "")
     assert 'no congestion control is called "qubic"; did you mean "cubic"?' in done.stderr

@@ -597,7 +597,7 @@ def test_probing_reaches_the_kernel() -> None:
 
 
 def test_routers_of_the_kernel_say_when_a_packet_is_too_large() -> None:
-    with pytest.raises(lab.ConfigError, match=r"links\[1\]\.icmp: .*says nothing"):
+    with pytest.raises(lab.ConfigError, match=r"links\[1\]\.icmp: .*sends no ICMP errors"):
         on_linux(duration="1 s", network=narrow(icmp=False), flows=[flow()])
     with pytest.raises(lab.ConfigError, match=r"links\[1\]\.mtu: .*552"):
         on_linux(duration="1 s", network=narrow(mtu=500), flows=[flow()])

@@ -112,7 +112,7 @@ def test_the_chart_has_each_flow_beside_each_model(lossy: lab.Results) -> None:
     assert {row["model"] for row in rows} == {"mathis", "cubic"}
     drawn = sorted(row["predicted"] for row in rows if row["model"] == "mathis")
     assert drawn == sorted(found["mathis"])
-    with pytest.raises(ValueError, match="tahoe: no model is called so"):
+    with pytest.raises(ValueError, match="tahoe: no model has this name"):
         lab.plot.models(lossy, "tahoe")
 
 

@@ -95,7 +95,7 @@ def test_metrics_are_switched_by_keyboard(opened: Opened) -> None:
     page.keyboard.press("ArrowRight")
     page.wait_for_selector('.comparison[data-metric="retransmitted_share"] svg')
     assert page.locator(".comparison:visible").count() == 1
-    assert page.locator(".comparison:visible h3").inner_text() == "Resent segments (%)"
+    assert page.locator(".comparison:visible h3").inner_text() == "Share of resent segments (%)"
     assert marks(page, "#comparison", "mark-rect.role-mark") == 6
 
 

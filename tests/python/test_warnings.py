@@ -265,7 +265,7 @@ def test_what_hardly_is_meant_is_named_and_runs(what: str, tcplab: Command, tmp_
 
 
 CUT = (
-    "line 21: flows[1].stack.so_rcvbuf: is 8 MB, and is cut to `rmem_max`, which is 212.992 kB; "
+    "line 22: flows[1].stack.so_rcvbuf: is 8 MB, and is cut to `rmem_max`, which is 212.992 kB; "
     "raise that too"
 )
 

@@ -31,7 +31,8 @@ def points(over: Mapping[str, Any], number: int = POINTS, seed: int = 0) -> list
     """The values of each point, by key. Lists alone give all combinations, where these are not
     more than `number`. Otherwise points are those of Halton's sequence, which fills a range evenly.
     For distributions the sequence is shifted by a share that `seed` and the key give (Cranley and
-    Patterson 1976), so that each point is a draw, and all together lie evenly.
+    Patterson 1976), so that each point is a draw, and all together lie evenly. Equal points are
+    one.
 
     Raises:
         ConfigError: A range is none.
@@ -44,13 +45,15 @@ def points(over: Mapping[str, Any], number: int = POINTS, seed: int = 0) -> list
     if are_combinations(over, number):
         lists = [axis for axis in axes.values() if isinstance(axis, list)]
         return [dict(zip(axes, values, strict=True)) for values in product(*lists)]
-    return [
+    drawn = [
         {
             key: _at(axis, _share(axis, _halton(place, base), seed, key))
             for (key, axis), base in zip(axes.items(), PRIMES, strict=False)
         }
         for place in range(1, number + 1)
     ]
+    # A list, or a file of few values, has some of them several times.
+    return [point for place, point in enumerate(drawn) if point not in drawn[:place]]
 
 
 def are_combinations(over: Mapping[str, Any], number: int = POINTS) -> bool:
