@@ -2458,7 +2458,7 @@ class Advise(Value):
 
     limits: Sequence[str] | str | None = None
     """Limits that the advised settings must keep: `["retransmissions <= 3 %"]`. Each is a goal,
-    `<=` or `>=`, and a value. Settings that certainly break one are not advised.
+    `<=` or `>=`, and a value. Settings whose mean breaks one are not advised.
     """
 
     over: Mapping[str, Sequence[Any] | Mapping[str, Any] | Distribution] | str | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
 from tcplab._advice.distributions import Distribution
 from tcplab._advice.evidence import found, simplest
 from tcplab._advice.goals import GOALS
-from tcplab._advice.keeping import BROKEN, KEPT, UNTOLD, kept
+from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, UNTOLD, kept
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import question
 from tcplab._advice.race import _half, _tuned
@@ -558,7 +559,7 @@ def test_what_breaks_a_limit_is_not_advised(advised: tuple[Path, lab.Advice]) ->
     assert advice.candidate.name != found.candidate.name
     assert f"Limit `{middle}`: " in said
     assert "today keeps it, with mean latency" in said
-    assert "Better and not advised, since it surely breaks that limit: " in said
+    assert "Better and not advised, since it breaks that limit: " in said
     assert f"{advice.candidate.name} (+" in said
     # The queue of one BDP holds 40 ms, and so the RTT stays below 85 ms, whatever is sent.
     found, said = with_limit("latency <= 85 ms")
@@ -567,13 +568,16 @@ def test_what_breaks_a_limit_is_not_advised(advised: tuple[Path, lab.Advice]) ->
     # One packet of 50 is lost, and so every setting breaks this one.
     found, said = with_limit("retransmissions <= 1 %")
     assert found.verdict == NOTHING
-    assert "Change nothing: every setting that was examined surely breaks a limit" in said
+    assert "Change nothing: every setting that was examined breaks a limit" in said
 
 
-def test_a_limit_is_broken_only_with_certainty() -> None:
+def test_a_limit_is_broken_where_the_mean_is() -> None:
     (limit,) = limits.read(["latency <= 50 ms"], loaded_flows())
     below, around, above = [48.0, 49.0] * 6, [49.0, 51.0] * 6, [51.0, 52.0] * 6
-    for values, verdict in ((below, KEPT), (around, UNTOLD), (above, BROKEN)):
+    # A mean of 51 with a standard deviation of 6.3: 12 values tell it within 4 (Student).
+    beyond = [45.0, 57.0] * 6
+    verdicts = ((below, KEPT), (around, UNTOLD), (beyond, EXCEEDED), (above, BROKEN))
+    for values, verdict in verdicts:
         today, other = kept(rows([40.0, 41.0] * 6, values, "latency"), [limit], "sim")
         assert today.verdict == KEPT
         assert other.verdict == verdict
@@ -659,3 +663,15 @@ def test_ecn_is_tried_where_the_bottleneck_marks() -> None:
     plain["network"]["dumbbell"]["queue"] = {"kind": "fq-codel"}
     assert [one.value for one in question(loaded(plain)).settings["ecn"]] == [True]
     assert "ecn" not in question(loaded(plain), may=["receiver"]).settings
+
+
+@pytest.mark.parametrize("limit", ["latency <= -5 ms", "fairness >= 2", "retransmissions <= 300 %"])
+def test_limits_that_no_number_can_have_are_refused(limit: str) -> None:
+    with pytest.raises(lab.ConfigError, match=re.escape(limit)):
+        limits.read([limit], loaded_flows())
+
+
+def test_a_path_without_a_round_trip_has_no_map() -> None:
+    plain = lossy()
+    plain["network"]["dumbbell"] |= {"rtts": ["0 ms"]}
+    assert terrain.grid(question(loaded(plain))) == []

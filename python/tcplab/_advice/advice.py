@@ -14,7 +14,7 @@ from tcplab import _core
 from tcplab._advice import causes, terrain
 from tcplab._advice.evidence import Gain, by_point, found, harm, simplest
 from tcplab._advice.goals import ASKED, OPEN
-from tcplab._advice.keeping import BROKEN, Kept, kept
+from tcplab._advice.keeping import BREAKS, Kept, kept
 from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
@@ -116,11 +116,11 @@ class Advice:
     """Whether each setting that was examined keeps each limit."""
 
     def broken(self, backend: str = "sim") -> list[Kept]:
-        """The limits that settings surely break, on `sim` or on the kernel."""
+        """The limits that settings break, on `sim` or on the kernel."""
         return [
             one
             for one in self.limits
-            if one.verdict == BROKEN and (one.backend == "sim") == (backend == "sim")
+            if one.verdict in BREAKS and (one.backend == "sim") == (backend == "sim")
         ]
 
     def gain(self, goal: str | None = None, backend: str = "sim") -> Gain | None:
@@ -272,10 +272,10 @@ def _verdict(
     limits: Sequence[Kept],
 ) -> tuple[str, Candidate]:
     """The verdict, and the advised candidate: the best of the finalists that are surely better and
-    do not surely break a limit, or a simpler one that does as well.
+    break no limit, or a simpler one that does as well.
     """
-    broken = {one.candidate for one in limits if one.verdict == BROKEN and one.backend == "sim"}
-    on_kernel = {one.candidate for one in limits if one.verdict == BROKEN} - broken
+    broken = {one.candidate for one in limits if one.verdict in BREAKS and one.backend == "sim"}
+    on_kernel = {one.candidate for one in limits if one.verdict in BREAKS} - broken
     goal = question.goal.name
     of = {one.candidate: one for one in gains if one.goal == goal}
     if not of:

@@ -29,14 +29,19 @@ class Kept:
     high: float | None
     n: int
     verdict: str
-    """`kept`, `broken`, or `untold` where the interval has the limit in it."""
+    """`kept` or `broken` where the whole interval is; where it has the limit in it, `untold`, or
+    `exceeded` if the mean is beyond the limit.
+    """
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
         return asdict(self)
 
 
-KEPT, BROKEN, UNTOLD = "kept", "broken", "untold"
+KEPT, BROKEN, EXCEEDED, UNTOLD = "kept", "broken", "exceeded", "untold"
+
+BREAKS = (BROKEN, EXCEEDED)
+"""The verdicts with which a setting is not advised."""
 
 
 def worst(rows: pl.DataFrame, limits: Sequence[Limit]) -> dict[str, float]:
@@ -71,7 +76,7 @@ def kept(rows: pl.DataFrame, limits: Sequence[Limit], backend: str) -> list[Kept
                 _on_path(limit, (str(name), backend, str(point)), one, several=several)
                 for (point,), one in part.group_by("point", maintain_order=True)
             ]
-            order = {BROKEN: 0, UNTOLD: 1, KEPT: 2}
+            order = {BROKEN: 0, EXCEEDED: 1, UNTOLD: 2, KEPT: 3}
             found.append(min(told, key=lambda one: (order[one.verdict], -limit.beyond(one.mean))))
     return found
 
@@ -91,9 +96,12 @@ def _on_path(
     else:
         it = statistics.interval(values, level=LEVEL)
         low, high = it.low, it.high
-    verdict = UNTOLD
+    if low is not None and min(values) >= 0:
+        # No goal is below zero; Student's interval does not know.
+        low = max(low, 0.0)
+    verdict = EXCEEDED if limit.is_broken_by(mean) else UNTOLD
     if low is not None and high is not None:
         ends = [limit.is_broken_by(low), limit.is_broken_by(high)]
-        verdict = BROKEN if all(ends) else UNTOLD if any(ends) else KEPT
+        verdict = BROKEN if all(ends) else verdict if any(ends) else KEPT
     name, backend, point = where
     return Kept(limit.text, name, backend, point, mean, low, high, len(values), verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,10 @@ from tcplab._experiment.quantities import numbers
 
 KINDS = {"Mbit/s": ("mbit_s", 1.0), "s": ("ms", 1000.0), "ms": ("ms", 1.0), "%": ("share", 0.01)}
 """By the unit of a goal, the kind of its quantities, and the unit in that of the kind."""
+
+
+MOST = {"%": 100.0, "": 1.0}
+"""By the unit of a goal, the most that its number can be: Jain's index is at most 1."""
 
 
 @dataclass(frozen=True)
@@ -56,4 +61,11 @@ def _read(text: str, flows: Sequence[Mapping[str, Any]]) -> Limit:
     if found is None or found[0] != kind:
         like = f"3 {goal.unit}".rstrip() if goal.unit else "0.9"
         raise ConfigError(f"limits: {text!r}: the value of {name} is one like {like!r}")
-    return Limit(f"{name} {sign} {value}", goal, sign == "<=", float(found[1][0]) / unit)
+    number = float(found[1][0]) / unit
+    most = MOST.get(goal.unit, math.inf)
+    if not 0 <= number <= most:
+        allowed = "0 or more" if most == math.inf else f"from 0 to {most:g}"
+        raise ConfigError(
+            f"limits: {text!r}: {name} is {allowed}{f' {goal.unit}' if goal.unit else ''}"
+        )
+    return Limit(f"{name} {sign} {value}", goal, sign == "<=", number)

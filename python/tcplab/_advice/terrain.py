@@ -33,7 +33,7 @@ def grid(question: Question, size: str = WHOLE) -> list[dict[str, Any]]:
     place = lane["place"]
     base = milliseconds(question.mine()[0].get("base_rtt"))
     loss = probability(lane.get("loss"))
-    if question.over or not place.startswith("network.") or base is None or loss is None:
+    if question.over or not place.startswith("network.") or not base or loss is None:
         return []
     # A queue that may change is as each candidate has it.
     fixed = {} if "queue" in question.settings else _fixed_queue(place, lane)

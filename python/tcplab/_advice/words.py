@@ -10,7 +10,7 @@ from tcplab._advice import terrain
 from tcplab._advice.advice import NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.goals import GOALS, Goal
-from tcplab._advice.keeping import BROKEN, KEPT, Kept
+from tcplab._advice.keeping import BREAKS, BROKEN, EXCEEDED, KEPT, Kept
 from tcplab._advice.levers import TODAY, Candidate, word
 from tcplab._advice.question import Question, room
 from tcplab.capture import WAITS
@@ -67,7 +67,8 @@ def answer(advice: Advice) -> list[str]:
     if gain.worst_point and advice.question.over:
         several = f" of {gain.n}, each of few seeds" if gain.of == "paths" else ""
         found.append(
-            f"The worst path found{several} ({gain.worst_point}): {_more(goal, gain.worst)}."
+            f"The worst path found{several} ({gain.worst_point}): {goal.words}, "
+            f"{_more(goal, gain.worst)}."
         )
     return found
 
@@ -100,7 +101,7 @@ def _nothing(advice: Advice) -> str:
     keeping = [one for one in own if one.candidate not in broken]
     if not keeping:
         return (
-            "Change nothing: every setting that was examined surely breaks a limit, and none that "
+            "Change nothing: every setting that was examined breaks a limit, and none that "
             "keeps all of them did better than today's in the search."
         )
     best = max(keeping, key=lambda one: one.gain)
@@ -111,9 +112,18 @@ def _nothing(advice: Advice) -> str:
     keeps = " that keeps the limits" if advice.question.limits else ""
     return (
         f"Change nothing: nothing{keeps} is distinguishably better than today's setting by at "
-        f"least {_worth(goal)}. The best that was examined, {best.candidate}: "
+        f"least {_worth(goal)}{_of_few(advice)}. The best that was examined, {best.candidate}: "
         f"{_more(goal, best.gain)}{limits}, {_over(best)}, on sim."
     )
+
+
+def _of_few(advice: Advice) -> str:
+    """A word of warning where the search had no time for most settings."""
+    tried = advice.log.rounds[0][0] if advice.log.rounds else 0
+    missing = len(advice.log.left_out)
+    if missing <= tried:
+        return ""
+    return f", of the {tried} of {tried + missing} settings that there was time for"
 
 
 def _worth(goal: Goal) -> str:
@@ -198,7 +208,7 @@ def number(value: float) -> str:
 
 def limits(advice: Advice) -> list[str]:
     """Whether the advised setting and today's keep each limit, and what is not advised since it
-    surely breaks one.
+    breaks one.
     """
     found = []
     names = list(dict.fromkeys([advice.candidate.name, TODAY]))
@@ -221,7 +231,7 @@ def limits(advice: Advice) -> list[str]:
         out = [
             one
             for one in own.values()
-            if one.verdict == BROKEN and one.candidate not in names and one.backend == "sim"
+            if one.verdict in BREAKS and one.candidate not in names and one.backend == "sim"
             and (told_gain := gains.get(one.candidate)) is not None and told_gain.is_better
         ]  # fmt: skip
         if out:
@@ -230,13 +240,14 @@ def limits(advice: Advice) -> list[str]:
                 f"{_number_of(one, limit.goal)})"
                 for one in out
             )
-            found.append(f"Better and not advised, since it surely breaks that limit: {several}.")
+            found.append(f"Better and not advised, since it breaks that limit: {several}.")
     return found
 
 
 def _keeps(one: Kept, goal: Goal) -> str:
-    verb = {KEPT: "keeps it", BROKEN: "breaks it"}.get(one.verdict, "may keep it or not")
-    return f"{verb}, with {_number_of(one, goal)}"
+    verb = {KEPT: "keeps it", BROKEN: "breaks it", EXCEEDED: "breaks it on average"}
+    said = verb.get(one.verdict, "keeps it on average")
+    return f"{said}, with {_number_of(one, goal)}"
 
 
 def _number_of(one: Kept, goal: Goal) -> str:

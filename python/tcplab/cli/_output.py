@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from tcplab._core import printable
 
@@ -22,7 +22,13 @@ def say(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> N
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose messages escape arguments as `say` does."""
+    """An argument parser whose messages escape arguments as `say` does, and that takes no
+    beginning of an option for the option: `--rat` is a mistake, not `--rate`.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.allow_abbrev = False
 
     def error(self, message: str) -> NoReturn:
         """Reports an invalid argument, and exits."""

@@ -254,7 +254,10 @@ def _values(example: str, text: str) -> tuple[str, Any]:
     key, sign, values = text.partition("=")
     if not sign or not key.strip() or not values.strip():
         raise argparse.ArgumentTypeError(f"{text!r}: write it like {example}")
-    return key.strip(), trying.span_or_list(values)
+    try:
+        return key.strip(), trying.span_or_list(values)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write it like {example}") from None
 
 
 def _seconds(text: str) -> float:

@@ -26,7 +26,7 @@ table! {
         /// these settings are changed.
         pub change: Sweep = Sweep::default(),
         /// Limits that the advised settings must keep: `["retransmissions <= 3 %"]`. Each is a
-        /// goal, `<=` or `>=`, and a value. Settings that certainly break one are not advised.
+        /// goal, `<=` or `>=`, and a value. Settings whose mean breaks one are not advised.
         pub limits: Vec<AdviceLimit> = Vec::new(),
         /// The paths and loads for which the advice must hold, by parameter or key as in a sweep: a
         /// list of values, a range, `rtt = { from = "10 ms", to = "200 ms" }`, or a distribution of
