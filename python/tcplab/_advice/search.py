@@ -25,7 +25,7 @@ from tcplab._advice.stages import Laboratory, table
 from tcplab._results.results import Results
 from tcplab.statistics import FEWEST
 
-BUDGET_S = 60.0
+BUDGET_S = 55.0
 
 WHY, MAP = "why", "map"
 

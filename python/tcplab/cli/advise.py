@@ -105,9 +105,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument(
         "--budget",
         type=_seconds,
-        default=60.0,
+        default=55.0,
         metavar="TIME",
-        help="time limit: 60s (the default), 10min",
+        help="time limit: 55s (the default), 10min",
     )
     parser.add_argument(
         "--on",
@@ -265,5 +265,5 @@ def _seconds(text: str) -> float:
 
     found = numbers([text])
     if found is None or found[0] not in ("ms", "number") or float(found[1][0]) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time, like 60s")
+        raise argparse.ArgumentTypeError(f"{text!r} is no time, like 55s")
     return float(found[1][0]) / (1000 if found[0] == "ms" else 1)
