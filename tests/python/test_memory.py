@@ -20,7 +20,7 @@ from tcplab._run.memory import Budget, amount, free
 MEASURED = """
 import json, polars as pl, sys, tcplab as lab
 results = lab.run(json.load(open(sys.argv[1])), out=sys.argv[2], workers=1, progress=False)
-# This program alone: getrusage includes what the process was before exec.
+# The memory of the program alone: getrusage includes that of the process before exec.
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 peak = int(status["VmHWM"].split()[0]) * 1024
 tables = ("flows", "samples", "links", "drops", "packets")

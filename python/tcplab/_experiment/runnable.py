@@ -81,7 +81,7 @@ class Runnable(Value):
         read = json.loads(document.to_json())
         experiment = from_plain(type(self), {"duration": None} | read)
         if not isinstance(experiment, type(self)):
-            # This call fails with an error that names the key.
+            # `plans` fails with an error that names the key.
             document.plans("sim")
             raise _core.ConfigError(f"{', '.join(changes)}: an experiment has no such key")
         if source is not None:

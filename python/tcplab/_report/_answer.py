@@ -23,7 +23,7 @@ from tcplab._report._phrases import (
     phrase,
     sentence,
 )
-from tcplab._results.versus import LESS, percent, rounded
+from tcplab._results.versus import LESS, bound, percent, rounded, undecided
 from tcplab._text.cells import number
 
 MOST_PATHS = 200
@@ -138,9 +138,10 @@ def _headline(asked: Question, row: Row, number_of: int, tail: Sequence[Piece]) 
         return sentence(ours, " and ", theirs, f" have the same {words.noun} in each of ",
                         counted(pairs, "pair"), " of runs.")  # fmt: skip
     if verdict == "same":
-        bound = _bound(row, asked.margin)
+        most = bound(row, asked.margin)
+        shown = percent(most) if row["relative"] is not None else words.amount(most)
         return sentence("No difference in ", words.noun, " is seen between ", ours, " and ",
-                        theirs, ": it is within ", Piece(bound, "value"), ".")  # fmt: skip
+                        theirs, ": it is within ", Piece(shown, "value"), ".")  # fmt: skip
     if verdict in ("higher", "lower"):
         good = is_better(row["metric"], verdict)
         if good is False and number_of > 2:
@@ -179,18 +180,6 @@ def _has_one_sign(row: Row) -> bool:
     kind = "relative" if row["relative"] is not None else "difference"
     low, high = row[f"{kind}_low"], row[f"{kind}_high"]
     return low is not None and high is not None and low * high > 0
-
-
-def _bound(row: Row, margin: float) -> str:
-    """The limit of the interval that is furthest from zero. The tests that find no difference have
-    shown that it is within the margin, although the interval, which is stricter, may reach beyond.
-    """
-    is_share = row["relative"] is not None
-    kind = "relative" if is_share else "difference"
-    ends = [abs(row[f"{kind}{end}"] or 0.0) for end in ("_low", "_high")]
-    if is_share:
-        return percent(min(max(ends), margin))
-    return phrase(row["metric"]).amount(max(ends))
 
 
 def _between(row: Row) -> str:
@@ -316,8 +305,9 @@ def _next(asked: Question, best: Values) -> list[Sentence]:
 
 def _told(asked: Question, row: Row) -> str:
     """The verdict in words; without the number of further runs where these would not help."""
-    said = str(row["said"])
-    return said if asked.is_sound else said.partition("; about ")[0]
+    if row["verdict"] == "unknown" and not asked.is_sound:
+        return undecided(row)
+    return str(row["said"])
 
 
 def _change(row: Row) -> str:

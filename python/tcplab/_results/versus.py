@@ -273,17 +273,30 @@ def _said(row: Mapping[str, Any], margin: float) -> str | None:
     if row["verdict"] == "same":
         if row["p"] is not None and row["p"] < LEVEL_OF_TESTS:
             return f"{apart.directed()}, less than {percent(margin)}"
-        bound = max(abs(apart.low or 0.0), abs(apart.high or 0.0))
-        # The tests have shown that much; the interval, which is stricter, may reach beyond.
-        bound = min(bound, margin) if apart.is_share else bound
-        return f"no difference seen: within {apart.text(bound)}"
-    if pairs < LEAST_PAIRS:
+        return f"no difference seen: within {apart.text(bound(row, margin))}"
+    if not row["more_runs"] or pairs < LEAST_PAIRS:
+        is_close = row["more_runs"] == 0 and pairs >= LEAST_PAIRS
+        return undecided(row) + (f": about as great as {percent(margin)}" if is_close else "")
+    more = rounded(row["more_runs"])
+    return f"{undecided(row)}; about {more} more runs would tell {percent(margin)}"
+
+
+def undecided(row: Mapping[str, Any]) -> str:
+    """The verdict `unknown` in words, without the number of runs that would tell."""
+    apart = _Apart.of(row)
+    if row["pairs"] < LEAST_PAIRS:
         return f"cannot be told from one pair; {apart.directed()} there"
-    cannot = f"cannot be told ({apart.signed()})"
-    if not row["more_runs"]:
-        about = "" if row["more_runs"] is None else f": about as great as {percent(margin)}"
-        return f"{cannot}{about}"
-    return f"{cannot}; about {rounded(row['more_runs'])} more runs would tell {percent(margin)}"
+    return f"cannot be told ({apart.signed()})"
+
+
+def bound(row: Mapping[str, Any], margin: float) -> float:
+    """The greatest difference of a row whose verdict is `same`: as a share, or in the metric's unit
+    where there is no share. Its tests have shown that a share is within the margin, although the
+    interval, which is stricter, may reach beyond.
+    """
+    apart = _Apart.of(row)
+    most = max(abs(apart.low or 0.0), abs(apart.high or 0.0))
+    return min(most, margin) if apart.is_share else most
 
 
 def rounded(number: int) -> str:

@@ -73,7 +73,7 @@ rows! {
         count: u64,
         /// The observation.
         seen: Label,
-        /// What cannot be determined because of the fault.
+        /// The facts that cannot be known because of the fault.
         unknown: Label,
     }
 }

@@ -626,7 +626,7 @@ mod tests {
         network.send(later, Parcel(1));
         network.send(last, Parcel(2));
         assert!(arrivals(&mut network, 2).is_empty());
-        // This packet pushes out the second one, and leaves at 2 ms.
+        // The third packet pushes out the second one, and leaves at 2 ms.
         network.send(now, Parcel(3));
         assert!(arrivals(&mut network, 5).is_empty());
         network.send(now, Parcel(4));

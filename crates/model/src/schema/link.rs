@@ -151,7 +151,7 @@ pub(crate) struct Lane {
 }
 
 impl LinkSettings {
-    /// These settings, with those of `base` where these are unset.
+    /// Settings of `self`, or of `base` where `self` leaves them unset.
     pub(crate) fn or(&self, base: &Self) -> Self {
         Self {
             rate: self.rate.or(base.rate),

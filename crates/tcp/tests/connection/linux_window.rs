@@ -336,8 +336,8 @@ fn linux_sends_a_packet_in_the_middle_of_the_queue_with_its_small_end() {
     peer.sends(1_100, ack(6_001).window(92 * 128));
     peer.gets(1_100, data(12_001..17_777));
     // The window is 24 with 6 under way: 12 are allowed, and 6,000 bytes grow by all of those 224.
-    // That is no whole segments, and the small one at 17,777 is under way, but there is more behind
-    // it.
+    // 6,224 bytes are not whole segments, and the small one at 17,777 is under way, but more data
+    // follows.
     peer.sends(2_300, ack(12_001));
     peer.gets(2_300, data(17_777..24_001).pushed());
     // The window has room for 11 more: the fifth packet, and 5,000 bytes of the sixth.
