@@ -19,7 +19,7 @@ run: $(VENV)/installed
 	@$(BIN)/tcplab run examples/first.toml
 	@echo; echo "The command is $(BIN)/tcplab; '. $(BIN)/activate' lets you leave out the path."
 
-test: $(VENV)/installed
+test: $(VENV)/tools
 	@scripts/test
 
 bench: $(VENV)/installed
