@@ -17,14 +17,13 @@ from tcplab._report._phrases import (
     Piece,
     Sentence,
     apart,
-    counted,
-    listed,
     name,
     phrase,
     sentence,
 )
 from tcplab._results.versus import LESS, bound, percent, rounded, undecided
 from tcplab._text.cells import number
+from tcplab._text.english import counted, listed
 
 MOST_PATHS = 200
 """The number of variants up to which the paths of all are compared."""

@@ -16,9 +16,10 @@ from tcplab._capture import guess
 from tcplab._core import printable
 from tcplab._report._checks import Remark
 from tcplab._report._html import drawn_and_saved, grid, marked, page, preformatted, remark, spoken
-from tcplab._report._phrases import Piece, Sentence, counted, name, sentence
+from tcplab._report._phrases import Piece, Sentence, name, sentence
 from tcplab._report._table import Cell, Table
 from tcplab._text.cells import LEFT, Column, decimals, number
+from tcplab._text.english import counted
 from tcplab.capture import WAITS
 from tcplab.plot._export import still
 from tcplab.plot._segments import segments

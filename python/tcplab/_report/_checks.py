@@ -12,12 +12,12 @@ from tcplab._core import printable
 from tcplab._experiment.quantities import quantity
 from tcplab._report._comparison import Question
 from tcplab._report._path import variants_of
-from tcplab._report._phrases import counted, listed
 from tcplab._report._sawtooth import cycles
 from tcplab._results.flow_summary import IS_UNFINISHED
 from tcplab._results.summary_table import are_equal, unconnected
 from tcplab._results.versus import rounded
 from tcplab._store.manifest import Asked
+from tcplab._text.english import counted, listed
 from tcplab._warnings import warnings_of
 
 MOST_REASONS = 5

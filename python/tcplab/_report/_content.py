@@ -16,12 +16,13 @@ from tcplab._report._charts import Comparison, comparisons
 from tcplab._report._checks import Trust, trust
 from tcplab._report._comparison import Question, question
 from tcplab._report._path import Path, path
-from tcplab._report._phrases import TERMS, counted, listed, phrase
+from tcplab._report._phrases import TERMS, phrase
 from tcplab._report._single_runs import Details, details
 from tcplab._report._table import Table, runs_table, table
 from tcplab._results.metrics import METRICS
 from tcplab._results.results import Results
 from tcplab._store.manifest import Asked, asked
+from tcplab._text.english import counted, listed
 
 UNNAMED = "experiment"
 """The name of experiments that have none."""

@@ -14,9 +14,9 @@ from tcplab._experiment import plan_text
 from tcplab._experiment.quantities import TIMES
 from tcplab._report._charts import LIGHT
 from tcplab._report._comparison import Question
-from tcplab._report._phrases import counted, listed
 from tcplab._report._table import Cell, Table
 from tcplab._text.cells import LEFT, Column, decimals, number
+from tcplab._text.english import counted, listed
 from tcplab.plot import _network
 
 MOST_SUMS = 8

@@ -6,8 +6,8 @@ import altair as alt
 import polars as pl
 
 from tcplab._report._charts import scale_of as scale_for
-from tcplab._report._phrases import counted
 from tcplab._results.results import Results
+from tcplab._text.english import counted
 from tcplab.plot._comparison import FEW_PANELS, NARROW, WIDE
 from tcplab.plot._style import (
     COLOURS,

@@ -12,11 +12,12 @@ import polars as pl
 from tcplab._core import printable
 from tcplab._report._charts import Axis, axis_of, rows_of
 from tcplab._report._comparison import Question, called, question
-from tcplab._report._phrases import counted, phrase
+from tcplab._report._phrases import phrase
 from tcplab._results.flow_summary import BY, IS_UNFINISHED, MEASURED, with_times, with_transfers
 from tcplab._results.metrics import METRICS
 from tcplab._results.results import Results
 from tcplab._store.run_groups import declared
+from tcplab._text.english import counted
 from tcplab.plot._single_run import checked
 from tcplab.plot._style import titled
 
