@@ -14,7 +14,7 @@ from tcplab import _core
 from tcplab._advice import causes, terrain
 from tcplab._advice.evidence import Gain, by_point, found, harm, simplest
 from tcplab._advice.goals import ASKED, OPEN
-from tcplab._advice.keeping import BREAKS, Kept, kept
+from tcplab._advice.keeping import BREAKS, BROKEN, KEPT, Kept, kept
 from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
@@ -115,6 +115,14 @@ class Advice:
     limits: list[Kept] = field(default_factory=list)
     """Whether each setting that was examined keeps each limit."""
 
+    def mends(self) -> list[Kept]:
+        """The limits that today's setting surely breaks."""
+        return [
+            one
+            for one in self.limits
+            if one.candidate == TODAY and one.verdict == BROKEN and one.backend == "sim"
+        ]
+
     def broken(self, backend: str = "sim") -> list[Kept]:
         """The limits that settings break, on `sim` or on the kernel."""
         return [
@@ -132,8 +140,10 @@ class Advice:
                 return one
         return None
 
-    def indifferent(self) -> list[Gain]:
-        """The best value of each setting alone whose gain is surely not worth a change."""
+    def alone(self) -> list[Gain]:
+        """The best value of each setting alone whose gain is surely not worth a change; that of
+        some is surely a loss.
+        """
         names = {one.name for one in self.log.singles.values()} - {self.candidate.name}
         name = self.question.goal.name
         return [
@@ -272,7 +282,8 @@ def _verdict(
     limits: Sequence[Kept],
 ) -> tuple[str, Candidate]:
     """The verdict, and the advised candidate: the best of the finalists that are surely better and
-    break no limit, or a simpler one that does as well.
+    break no limit, or a simpler one that does as well. Where none is, and today's setting surely
+    breaks a limit: the best of those that surely keep all.
     """
     broken = {one.candidate for one in limits if one.verdict in BREAKS and one.backend == "sim"}
     on_kernel = {one.candidate for one in limits if one.verdict in BREAKS} - broken
@@ -280,19 +291,29 @@ def _verdict(
     of = {one.candidate: one for one in gains if one.goal == goal}
     if not of:
         return (UNFINISHED if log.finalists or not log.rounds else NOTHING), Candidate()
-    better = [
+    keeping = [one for one in log.finalists if one.name in of and one.name not in broken]
+    several = [
         one
-        for one in log.finalists
-        if one.name in of
-        and of[one.name].is_better
-        and of[one.name].gain >= question.goal.worth
-        and one.name not in broken
+        for one in keeping
+        if of[one.name].is_better and of[one.name].gain >= question.goal.worth
     ]
-    if not better:
+    is_better = bool(several)
+    verdicts = {(one.candidate, one.verdict) for one in limits if one.backend == "sim"}
+    if not several and (TODAY, BROKEN) in verdicts:
+        unsure = {name for name, verdict in verdicts if verdict != KEPT}
+        several = [one for one in keeping if one.name not in unsure]
+    if not several:
         return NOTHING, Candidate()
-    chosen = simplest({one: of[one.name].gain for one in better}, question.goal)
+    again = {
+        one.candidate: one.advised
+        for one in gains
+        if one.goal == "retransmissions" and one.advised is not None
+    }
+    chosen = simplest({one: of[one.name].gain for one in several}, question.goal, again)
     if chosen.name in on_kernel:
         return UNCONFIRMED, chosen
+    if not is_better:
+        return CHANGE, chosen
     confirmed = [one for one in kernel if one.goal == goal and one.candidate == chosen.name]
     if confirmed and confirmed[0].low is not None and not confirmed[0].is_better:
         return UNCONFIRMED, chosen

@@ -207,17 +207,25 @@ def limits(
     return to(it.low), to(it.high)
 
 
-def simplest(gained: Mapping[Candidate, float], goal: Goal) -> Candidate:
-    """Of candidates with their gains, the best; or one with fewer settings that is no more behind
-    than is worth a setting, or smaller buffers that are no more than half of that behind.
+def simplest(
+    gained: Mapping[Candidate, float], goal: Goal, again: Mapping[str, float] | None = None
+) -> Candidate:
+    """Of candidates with their gains, the best; or one that is no more behind than is worth a
+    setting, and has fewer settings or sends less again; or one with smaller buffers that is no more
+    than half of that behind. `again` has the share sent again of each, in percent.
     """
-    best = max(gained, key=lambda one: (gained[one], [-part for part in cost(one)]))
+
+    def asks(one: Candidate) -> tuple[int, int, int]:
+        settings, memory = cost(one)
+        return settings, round((again or {}).get(one.name, 0.0)), memory
+
+    best = max(gained, key=lambda one: (gained[one], [-part for part in asks(one)]))
 
     def does(one: Candidate) -> bool:
-        margin = 1.0 if len(one.settings) < len(best.settings) else 0.5
+        margin = 1.0 if asks(one)[:2] < asks(best)[:2] else 0.5
         return goal.behind(gained[one], gained[best]) <= margin
 
-    return min(filter(does, gained), key=lambda one: (*cost(one), -gained[one]))
+    return min(filter(does, gained), key=lambda one: (*asks(one), -gained[one]))
 
 
 def seeds_needed(rows: pl.DataFrame, goal: Goal, candidate: str, part: float = 0.25) -> int:

@@ -15,6 +15,7 @@ from tcplab._advice.evidence import Gain
 from tcplab._advice.levers import TODAY
 from tcplab._advice.question import Question
 from tcplab._text.blocks import Block, Heading, Items, Picture, Rows
+from tcplab._text.english import counted
 from tcplab.capture import WAITS
 from tcplab.plot._style import COLOURS, data, styled
 
@@ -42,7 +43,7 @@ def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> lis
         page += [Heading("Where it flips"), *words.flips(advice), *_map(advice)]
     if advice.paths:
         page += [Heading("Path by path"), _paths(advice)]
-    if rest := [*words.indifferent(advice), *words.left_out(advice)]:
+    if rest := [*words.alone(advice), *words.left_out(advice)]:
         page += [Heading("What else was found"), Items(rest)]
     if files:
         page += [
@@ -82,11 +83,13 @@ def _about(advice: Advice) -> list[Block]:
         )
     items.append(_untried(question))
     rounds = "; ".join(
-        f"{number} settings with {seeds} seeds" for number, seeds in advice.log.rounds
+        f"{counted(number, 'setting')} with {counted(seeds, 'seed')}"
+        for number, seeds in advice.log.rounds
     )
     items.append(
-        f"the search, in rounds: {rounds}. What falls least behind the best, over the path where "
-        "it falls behind most, goes on. Then fresh seeds examine what is left"
+        f"the search, in rounds: {rounds or 'the first was not finished'}. What falls "
+        "least behind the best, over the path where it falls behind most, goes on. Then fresh "
+        "seeds examine what is left"
     )
     return [Items(items)]
 

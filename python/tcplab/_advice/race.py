@@ -58,6 +58,10 @@ class Race:
     """Of each round, how many candidates and seeds it had."""
     left_out: list[str] = field(default_factory=list)
     """Settings that there was no time for."""
+    barred: Candidate | None = None
+    """What was best of all in the first round but for a limit that it broke: it is examined with
+    the finalists, so that its gain is known.
+    """
     parameters: list[str] = field(default_factory=list)
     """Congestion controls with other parameters that were tried."""
     shortened: list[str] = field(default_factory=list)
@@ -149,7 +153,9 @@ def race(laboratory: Laboratory) -> Race:
         parts = {one: [one.without(it.key) for it in one.settings] for one in best[:2]}
         ordered = [it for one in best for it in (one, *parts.get(one, ())) if it.settings]
         alive = list(dict.fromkeys(ordered))
-    found.finalists = _simplest(alive, ranked, KEPT[2], question.goal)
+    found.finalists = _simplest(alive, ranked, KEPT[2], question.goal, _again(found.rows))
+    if found.barred is not None and found.barred not in found.finalists:
+        found.finalists.append(found.barred)
     return found
 
 
@@ -183,6 +189,7 @@ def _round_of_all(
         found.parameters = [it.name for it in tuned]
         tried += tuned
     found.rounds.append((len(tried), 1))
+    found.barred = _barred(tried, found.rows, course.question)
     own = [*_best(tried, ranked, FIRST_KEPT), *_singles(tried, ranked).values()]
     alive = course.fitting(list(dict.fromkeys(own)), 1, SEEDS[0] - 1)
     course.turn("race-1-again", alive, range(seed + 1, seed + SEEDS[0]))
@@ -227,6 +234,15 @@ def ranking(rows: pl.DataFrame, question: Question) -> dict[str, float]:
         name: regret + (step * (1 + min(beyond[name], 1)) if beyond.get(name, 0) > 0 else 0)
         for name, regret in found.items()
     }
+
+
+def _barred(tried: Sequence[Candidate], rows: pl.DataFrame, question: Question) -> Candidate | None:
+    """What is best of all without the limits, and better than today's, where it breaks one."""
+    if not question.limits:
+        return None
+    beyond, behind = worst(rows, question.limits), regrets(rows, question)
+    best = min(tried, key=lambda one: behind[one.name])
+    return best if beyond[best.name] > 0 and behind[best.name] < behind[TODAY] else None
 
 
 def _tuned(
@@ -283,14 +299,26 @@ def _best(
 
 
 def _simplest(
-    candidates: Sequence[Candidate], ranked: dict[str, float], number: int, goal: Goal
+    candidates: Sequence[Candidate],
+    ranked: dict[str, float],
+    number: int,
+    goal: Goal,
+    again: Mapping[str, float],
 ) -> list[Candidate]:
     """The simplest that does as well as the best, then those with the least regrets."""
     ordered = _best(candidates, ranked, len(candidates))
     if not ordered:
         return []
-    first = simplest({one: _as_gain(-ranked[one.name], goal) for one in ordered}, goal)
+    first = simplest({one: _as_gain(-ranked[one.name], goal) for one in ordered}, goal, again)
     return [first, *[one for one in ordered if one != first]][:number]
+
+
+def _again(rows: pl.DataFrame) -> dict[str, float]:
+    """By candidate, the share that it sends again, where there is TCP."""
+    if "retransmissions" not in rows.columns:
+        return {}
+    means = rows.group_by("candidate", maintain_order=True).agg(pl.col("retransmissions").mean())
+    return {name: mean for name, mean in means.iter_rows() if mean is not None}
 
 
 def _as_gain(value: float, goal: Goal) -> float:

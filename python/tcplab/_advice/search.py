@@ -383,7 +383,8 @@ def _contenders(search: _Search) -> list[Candidate]:
     advice = search.conclude()
     ordered = [advice.candidate] if advice.candidate.settings else []
     own = [one for one in advice.gains if one.goal == search.question.goal.name]
-    ranked = sorted(own, key=lambda one: -one.gain)
+    broken = {one.candidate for one in advice.broken()}
+    ranked = sorted((one for one in own if one.candidate not in broken), key=lambda one: -one.gain)
     known: Mapping[str, Candidate] = {
         one.name: one for one in [*search.log.finalists, *search.log.singles.values()]
     }

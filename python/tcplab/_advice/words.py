@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -13,10 +14,17 @@ from tcplab._advice.goals import GOALS, Goal
 from tcplab._advice.keeping import BREAKS, BROKEN, EXCEEDED, KEPT, Kept
 from tcplab._advice.levers import TODAY, Candidate, word
 from tcplab._advice.question import Question, room
+from tcplab._text.english import counted
 from tcplab.capture import WAITS
 
 APART = 3
 """Fewer percent of the time than this explain no gain."""
+
+DEAR = 5
+"""A loss in another goal of so many times what is worth a change is told with the gain."""
+
+HARMFUL = 0.05
+"""So is this share of the goodput of others."""
 
 
 def sentences(advice: Advice) -> list[str]:
@@ -27,7 +35,7 @@ def sentences(advice: Advice) -> list[str]:
         *cost(advice),
         *why(advice),
         *flips(advice),
-        *indifferent(advice),
+        *alone(advice),
         *left_out(advice),
     ]
 
@@ -42,18 +50,22 @@ def answer(advice: Advice) -> list[str]:
             "The search was stopped before anything was examined with fresh seeds: there is "
             "nothing to vouch for yet. The same command goes on from here."
         ]
-    found = [
-        f"{_imperative(advice.candidate)}: {change(goal, gain)}, "
-        f"{_over(gain)}, by seeds that the search did not use, on sim."
-    ]
-    told = advice.gain(backend="linux")
-    if told is not None and told.low is None:
-        found.append(f"The kernel's runs are not finished: {told.n} are too few to confirm it.")
-    elif told is not None:
+    told = f"{change(goal, gain)}, {_over(gain)}, by seeds that the search did not use, on sim"
+    if mended := [_mended(advice, one) for one in advice.mends()]:
+        told = f"{'; '.join(mended)}. {_sentence(told)}"
+    if price := _price(advice):
+        told += f", at a price: {'; '.join(price)}"
+    found = [f"{_imperative(advice.candidate)}: {told}.", *_rather(advice, gain)]
+    on_kernel = advice.gain(backend="linux")
+    if on_kernel is not None and on_kernel.low is None:
+        found.append(
+            f"The kernel's runs are not finished: {on_kernel.n} are too few to confirm it."
+        )
+    elif on_kernel is not None:
         kernel = advice.log.backend or "linux"
-        words = f"{change(goal, told)}, {_over(told)}"
+        words = f"{change(goal, on_kernel)}, {_over(on_kernel)}"
         if advice.verdict == UNCONFIRMED:
-            broken = [one for one in advice.broken("linux") if one.candidate == told.candidate]
+            broken = [one for one in advice.broken("linux") if one.candidate == on_kernel.candidate]
             why = (
                 f"by the kernel's runs it breaks the limit `{broken[0].limit}`"
                 if broken
@@ -65,12 +77,107 @@ def answer(advice: Advice) -> list[str]:
             found.append(f"On the kernel ({kernel}): {words}.")
     found += _unfinished(advice)
     if gain.worst_point and advice.question.over:
-        several = f" of {gain.n}, each of few seeds" if gain.of == "paths" else ""
+        paths = len(advice.question.points())
         found.append(
-            f"The worst path found{several} ({gain.worst_point}): {goal.words}, "
-            f"{_more(goal, gain.worst)}."
+            f"Of the {paths} paths, {gain.worst_point} gains least: there {goal.words} is "
+            f"{_than_today(goal, gain.worst)}{_limits_at(advice, gain.worst_point)}."
         )
     return found
+
+
+def _mended(advice: Advice, broken: Kept) -> str:
+    """`it keeps the limit ..., which today's setting breaks (...)`."""
+    own = next(
+        one
+        for one in advice.limits
+        if (one.limit, one.candidate, one.backend)
+        == (broken.limit, advice.candidate.name, broken.backend)
+    )
+    goal = _limited(advice, broken)
+    return (
+        f"it keeps the limit `{broken.limit}`, which today's setting breaks "
+        f"({_number_of(own, goal)} in place of {_value_of(broken, goal)})"
+    )
+
+
+def _limited(advice: Advice, kept: Kept) -> Goal:
+    return next(one.goal for one in advice.question.limits if one.text == kept.limit)
+
+
+def _dear(advice: Advice) -> list[Goal]:
+    """The other goals in which what is advised surely and clearly loses."""
+    found = []
+    for goal in advice.question.goals[1:]:
+        gain = advice.gain(goal.name)
+        if gain is not None and gain.high is not None and gain.high < 0:
+            loss = -math.log1p(gain.gain) if goal.is_ratio else -gain.gain
+            if loss >= DEAR * goal.worth:
+                found.append(goal)
+    return found
+
+
+def _price(advice: Advice) -> list[str]:
+    """What is surely and clearly lost by the change, in other goals and by others."""
+    found = [
+        change(goal, gain) for goal in _dear(advice) if (gain := advice.gain(goal.name)) is not None
+    ]
+    harm = advice.harm
+    if harm and harm["low"] is not None and harm["low"] > 0 and harm["harm"] >= HARMFUL:
+        ends = f"{_percent(harm['low'], sign=False)} to {_percent(harm['high'])}"
+        found.append(
+            f"a flow of CUBIC beside it loses {_percent(harm['harm'])} ({ends}) of its goodput"
+        )
+    return found
+
+
+def _rather(advice: Advice, gain: Gain) -> list[str]:
+    """The setting that gains most, where it is not the one that is advised, and why not."""
+    broken = {one.candidate for one in advice.broken()}
+    names = {one.name: one for one in advice.log.finalists if one.name not in broken}
+    goal = advice.question.goal
+    own = [one for one in advice.gains if one.goal == goal.name and one.candidate in names]
+    most = max(own, key=lambda one: one.gain, default=None)
+    if most is None or most.gain <= gain.gain or not most.is_better:
+        return []
+    fewer = len(names[most.candidate].settings) - len(advice.candidate.settings)
+    again = [
+        next(
+            (it.advised for it in advice.gains
+             if (it.candidate, it.goal) == (name, "retransmissions")), None,
+        )
+        for name in (most.candidate, advice.candidate.name)
+    ]  # fmt: skip
+    if fewer > 0:
+        why = f"has {counted(fewer, 'setting')} less"
+    elif again[0] is not None and again[1] is not None and round(again[0]) > round(again[1]):
+        why = f"sends less again ({number(again[1])} in place of {number(again[0])} %)"
+    else:
+        why = "has smaller buffers"
+    return [
+        f"{most.candidate} has {_more(goal, most.gain)} than today ({_limits(goal, most)}), too "
+        f"little ahead to be advised: {advice.candidate.name} {why}."
+    ]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _than_today(goal: Goal, gain: float) -> str:
+    said = _more(goal, gain)
+    return "the same as today's" if said == "the same" else f"{said} than today's"
+
+
+def _limits_at(advice: Advice, point: str) -> str:
+    """The interval of the gain on one path."""
+    own = next((one for one in advice.paths if one["point"] == point), None)
+    if own is None or own["low"] is None:
+        return ""
+    ends = sorted(_signed(advice.question.goal, own[it]) for it in ("low", "high"))
+    goal = advice.question.goal
+    text = [_percent(one, sign=False) if goal.is_ratio else number(one) for one in ends]
+    unit = " %" if goal.is_ratio else f" {goal.unit}" if goal.unit else ""
+    return f" ({text[0]} to {text[1]}{unit} more, by {counted(own['n'], 'run')})"
 
 
 def _unfinished(advice: Advice) -> list[str]:
@@ -99,6 +206,22 @@ def _nothing(advice: Advice) -> str:
         return "Change nothing: no setting that was tried did better than today's in the search."
     broken = {one.candidate for one in advice.broken()}
     keeping = [one for one in own if one.candidate not in broken]
+    if (mends := advice.mends()) and not keeping:
+        limit, goal = mends[0].limit, _limited(advice, mends[0])
+        bound = next(one for one in advice.question.limits if one.text == limit)
+        nearest = min(
+            (one for one in advice.limits if one.limit == limit and one.backend == "sim"),
+            key=lambda one: bound.beyond(one.mean),
+        )
+        near = (
+            "and nothing comes nearer"
+            if nearest.candidate == TODAY
+            else f"and {nearest.candidate} comes nearest, with {_value_of(nearest, goal)}"
+        )
+        return (
+            f"Nothing that was examined keeps the limit `{limit}`: with today's setting "
+            f"{goal.words} is {_value_of(mends[0], goal)}, {near}."
+        )
     if not keeping:
         return (
             "Change nothing: every setting that was examined breaks a limit, and none that "
@@ -251,12 +374,16 @@ def _keeps(one: Kept, goal: Goal) -> str:
 
 
 def _number_of(one: Kept, goal: Goal) -> str:
+    return f"{goal.words} {_value_of(one, goal)}"
+
+
+def _value_of(one: Kept, goal: Goal) -> str:
     unit = f" {goal.unit}" if goal.unit else ""
     limits = "" if one.low is None or one.high is None else (
         f" ({number(one.low)} to {number(one.high)})"
     )  # fmt: skip
     at = f" at {one.point}" if one.point else ""
-    return f"{goal.words} {number(one.mean)}{unit}{limits}{at}"
+    return f"{number(one.mean)}{unit}{limits}{at}"
 
 
 def cost(advice: Advice) -> list[str]:
@@ -264,9 +391,10 @@ def cost(advice: Advice) -> list[str]:
     found: list[str] = []
     if not advice.candidate.settings:
         return found
+    told = _dear(advice)
     for goal in advice.question.goals[1:]:
         gain = advice.gain(goal.name)
-        if gain is not None:
+        if gain is not None and goal not in told:
             found.append(f"{change(goal, gain)}.")
     if found:
         found = [f"With it, {'; '.join(one.rstrip('.') for one in found)}."]
@@ -372,16 +500,27 @@ def loss(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-def indifferent(advice: Advice) -> list[str]:
-    several = advice.indifferent()
+def alone(advice: Advice) -> list[str]:
+    """What single settings do that are not worth a change, the harmful ones apart."""
+    several = advice.alone()
     if not several:
         return []
     goal = GOALS[several[0].goal]
-    told = ", ".join(
-        f"{one.candidate} ({gain(goal, one.low)} to {gain(goal, one.high)})" for one in several
-    )
-    said = f"{goal.words}; positive is better"
-    return [f"What alone brings less than {_worth(goal)} ({said}): {told}."]
+    worse = [one for one in several if one.high is not None and one.high < 0]
+    rest = [one for one in several if one not in worse]
+    heads = {
+        f"What alone brings less than {_worth(goal)}": rest,
+        "What alone makes it worse": worse,
+    }
+    return [
+        f"{head} ({goal.words}; positive is better): "
+        + ", ".join(
+            f"{one.candidate} ({gain(goal, one.low)} to {gain(goal, one.high)})" for one in own
+        )
+        + "."
+        for head, own in heads.items()
+        if own
+    ]
 
 
 def left_out(advice: Advice) -> list[str]:
@@ -426,14 +565,21 @@ def path(question: Question) -> str:
     lane, flow = question.bottleneck(), question.mine()[0]
     share = terrain.probability(lane.get("loss"))
     losses = "losses as in the file" if share is None else f"losses by chance {loss(share)}"
-    return f"{lane['rate']}, round trip {flow['base_rtt']}, queue {queue(lane['queue'])}, {losses}"
+    first = f"the first of {len(question.points())} paths: " if question.over else ""
+    return (
+        f"{first}{lane['rate']}, round trip {flow['base_rtt']}, queue {queue(lane['queue'])}, "
+        f"{losses}"
+    )
 
 
 def queue(given: Mapping[str, Any]) -> str:
     """A queue of a plan in a few words."""
     kind = given["discipline"]["kind"]
     limit = given.get("limit")
-    return f"{kind}, {room(given)}" if isinstance(limit, Mapping) else str(kind)
+    if not isinstance(limit, Mapping):
+        return str(kind)
+    packets = limit.get("packets")
+    return f"{kind}, {counted(packets, 'packet') if packets is not None else room(given)}"
 
 
 def span(given: Any) -> str:
