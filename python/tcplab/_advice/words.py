@@ -355,7 +355,8 @@ def limits(advice: Advice) -> list[str]:
             one
             for one in own.values()
             if one.verdict in BREAKS and one.candidate not in names and one.backend == "sim"
-            and (told_gain := gains.get(one.candidate)) is not None and told_gain.is_better
+            and (own_gain := gains.get(one.candidate)) is not None and own_gain.is_better
+            and own_gain.gain >= advice.question.goal.worth
         ]  # fmt: skip
         if out:
             several = ", ".join(
@@ -506,7 +507,7 @@ def alone(advice: Advice) -> list[str]:
     if not several:
         return []
     goal = GOALS[several[0].goal]
-    worse = [one for one in several if one.high is not None and one.high < 0]
+    worse = [one for one in several if one.high is not None and one.high <= -goal.worth]
     rest = [one for one in several if one not in worse]
     heads = {
         f"What alone brings less than {_worth(goal)}": rest,
