@@ -67,6 +67,15 @@ def test_each_destination_gets_its_setting(
     assert "192.0.2.0" not in (out / "apply" / "routes" / "apply.sh").read_text()
     assert (out / "2-branch" / "advice.html").exists()
     assert main(["verify", str(out / "1-office")]) == 0
+    capsys.readouterr()
+    # The folder of all: its table again, and the evidence of all, which a changed number is not.
+    assert main(["show", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [office, branch]
+    assert main(["verify", str(out)]) == 0
+    stored = (out / "destinations.json").read_text()
+    (out / "destinations.json").write_text(stored.replace('"setting": "today"', '"setting": "bbr"'))
+    assert main(["verify", str(out)]) == 1
+    assert "destinations.json is not what the results say" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

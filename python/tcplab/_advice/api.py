@@ -15,7 +15,7 @@ from tcplab import _core
 from tcplab._advice import applied, page, words
 from tcplab._advice.advice import Advice, read
 from tcplab._advice.goals import measured
-from tcplab._advice.kept import ADVICE, APPLY, keep_scripts, scripts_of
+from tcplab._advice.kept import ADVICE, APPLY, QUESTION, ask, keep_scripts, scripts_of
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import Question, question, room
 from tcplab._advice.search import ALSO, BUDGET_S, advised
@@ -31,8 +31,6 @@ from tcplab._text import markup
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 """How the names of captures end."""
-
-QUESTION = "question.toml"
 
 
 def advise(
@@ -150,7 +148,6 @@ def advice_in(
     """Advice, written to a folder; and whether it was stopped before its end. `notes` are what is
     to be known of the experiment.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     if backend == "linux":
         # An experiment that no kernel can run is refused at once.
         asked.experiment(
@@ -158,7 +155,7 @@ def advice_in(
         ).plans("linux")
     asked = varied(asked)
     text = toml_writer.written(asked.plain | {"advise": asked.asked})
-    put(f"# What `tcplab advise` was asked.\n\n{text}".encode(), folder / QUESTION)
+    ask(f"# What `tcplab advise` was asked.\n\n{text}", folder / QUESTION)
     say(f"path     {words.path(asked)}")
     laboratory = Laboratory(asked, folder, budget_s, workers, progress)
     found, is_stopped = advised(laboratory, backend=backend, also=also, notes=notes, say=say)

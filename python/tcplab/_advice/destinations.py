@@ -16,21 +16,23 @@ from typing import Any
 
 from tcplab import _core
 from tcplab._advice import applied, words
-from tcplab._advice.advice import BESIDE, Advice, harm_in
+from tcplab._advice.advice import BESIDE, Advice, harm_in, read
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
-from tcplab._advice.kept import keep_scripts, scripts_of
+from tcplab._advice.kept import APPLY, DESTINATIONS, ask, keep_scripts, scripts_of
+from tcplab._advice.kept import QUESTION as OWN
 from tcplab._advice.levers import Candidate, cost
 from tcplab._advice.question import Question, question
 from tcplab._advice.search import run_beside
 from tcplab._advice.stages import Laboratory, table
+from tcplab._experiment.reading import load
 from tcplab._experiment.runnable import Runnable
 from tcplab._store.atomic_write import put
 from tcplab._text import markup
 from tcplab._text.blocks import Block, Heading, Items, Rows
-from tcplab._text.cells import LEFT, Column
 
-DESTINATIONS = "destinations.json"
+QUESTION = "destinations.toml"
+"""The file of destinations, as it was given."""
 
 Address = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -137,6 +139,7 @@ def _destination(place: str, given: Any) -> Destination:
 
 
 def chosen(
+    text: str,
     several: Sequence[Destination],
     experiment: Callable[[Mapping[str, Any]], Runnable],
     folder: Path,
@@ -148,7 +151,7 @@ def chosen(
     say: Callable[[str], object] = lambda _: None,
 ) -> list[Chosen]:
     """A setting for each destination: first the best of each alone, then as few as nothing is lost
-    by. `experiment` makes that of flags.
+    by. `text` is the file that lists them; `experiment` makes that of flags.
 
     Raises:
         ConfigError: A destination has no such path, or a goal that it cannot measure.
@@ -156,6 +159,7 @@ def chosen(
     """
     # All are checked before anything runs.
     asked = [_question(one, experiment) for one in several]
+    ask(text, folder / QUESTION)
     own = []
     for number, (one, about) in enumerate(zip(several, asked, strict=True)):
         say(f"{one.name}, {number + 1} of {len(several)}")
@@ -171,8 +175,22 @@ def chosen(
         if is_stopped:
             raise KeyboardInterrupt
         own.append(advice)
+    number = len({advice.candidate for advice in own})
+    say(f"common   which of {number} settings do for several")
+    return shared(several, own, folder, workers, progress)
+
+
+def shared(
+    several: Sequence[Destination],
+    own: Sequence[Advice],
+    folder: Path,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> list[Chosen]:
+    """For each destination the setting that it shares with others, from the advice for each alone.
+    Runs that are stored are not run again.
+    """
     candidates = list(dict.fromkeys(advice.candidate for advice in own))
-    say(f"common   which of {len(candidates)} settings do for several")
     matrix = []
     for number, (one, advice) in enumerate(zip(several, own, strict=True)):
         within = folder / place_of(number, one)
@@ -282,13 +300,30 @@ def rows(several: Sequence[Chosen]) -> list[list[str]]:
     return found
 
 
-def table_of(several: Sequence[Chosen]) -> tuple[list[Column], list[list[str]]]:
-    """The same for a terminal."""
-    return [Column(head, LEFT) for head in HEADS], rows(several)
-
-
 def write(several: Sequence[Chosen], folder: Path, command: str) -> dict[str, str]:
     """The page about all, the same for programs, and the files that put it in: these it gives."""
+    files = files_of(several)
+    keep_scripts(folder, files, scripts_of(folder, DESTINATIONS))
+    for name, content in _pages(several, files, command).items():
+        put(content, folder / name)
+    text = json.dumps(plain(several, files, command), indent=1, ensure_ascii=False)
+    put(f"{text}\n".encode(), folder / DESTINATIONS)
+    return files
+
+
+def plain(several: Sequence[Chosen], files: Mapping[str, str], command: str) -> dict[str, Any]:
+    """All as JSON has it."""
+    return {
+        "command": command,
+        "destinations": [one.plain() for one in several],
+        "head": HEADS,
+        "table": rows(several),
+        "scripts": list(files),
+    }
+
+
+def files_of(several: Sequence[Chosen]) -> dict[str, str]:
+    """The files that put it in, by name."""
     changed = [
         applied.Destination(
             str(one.destination.prefix),
@@ -300,15 +335,38 @@ def write(several: Sequence[Chosen], folder: Path, command: str) -> dict[str, st
         for one in several
         if one.candidate.settings
     ]
-    files = applied.destination_files(changed, title="tcplab") if changed else {}
-    keep_scripts(folder, files, scripts_of(folder, DESTINATIONS))
+    return applied.destination_files(changed, title="tcplab") if changed else {}
+
+
+def _pages(several: Sequence[Chosen], files: Mapping[str, str], command: str) -> dict[str, bytes]:
     page = _blocks(several, files, command)
-    put(markup.html(page).encode(), folder / "destinations.html")
-    put(markup.markdown(page).encode(), folder / "destinations.md")
-    plain = {"destinations": [one.plain() for one in several], "scripts": list(files)}
-    text = json.dumps(plain, indent=1, ensure_ascii=False)
-    put(f"{text}\n".encode(), folder / DESTINATIONS)
-    return files
+    return {
+        "destinations.html": markup.html(page).encode(),
+        "destinations.md": markup.markdown(page).encode(),
+    }
+
+
+def repeated(folder: Path) -> list[str]:
+    """The differences between stored advice for destinations and the conclusions from its stored
+    results.
+
+    Raises:
+        ConfigError: The files of the folder are damaged.
+    """
+    try:
+        stored = json.loads((folder / DESTINATIONS).read_text(encoding="utf-8"))
+        several = destinations(folder / QUESTION)
+        within = [folder / place_of(number, one) for number, one in enumerate(several)]
+        found = shared(several, [read(one, question(load(one / OWN))) for one in within], folder)
+        files = files_of(found)
+        now = json.loads(json.dumps(plain(found, files, stored["command"])))
+        written = {f"{APPLY}/{name}": text.encode() for name, text in files.items()}
+        written |= _pages(found, files, stored["command"])
+        other = [name for name, text in written.items() if (folder / name).read_bytes() != text]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _core.ConfigError(f"{folder}: {error}") from None
+    other += [DESTINATIONS] if now != stored else []
+    return [f"{name} is not what the results say" for name in other]
 
 
 def _blocks(several: Sequence[Chosen], files: Mapping[str, str], command: str) -> list[Block]:
@@ -331,6 +389,6 @@ def _blocks(several: Sequence[Chosen], files: Mapping[str, str], command: str) -
         "change is saved before, and `undo.sh` and `unload.sh` restore exactly that.",
         Items([f"`apply/{name}`" for name in files] or ["nothing is to be changed"]),
         Heading("Repeat it"),
-        f"Made by `{command}` with tcplab {_core.__version__}. `tcplab verify` with the folder of "
-        "a destination runs all of it again.",
+        f"Made by `{command}` with tcplab {_core.__version__}. `tcplab verify` with this folder "
+        "runs all of it again, compares it bit for bit, and draws the conclusions once more.",
     ]

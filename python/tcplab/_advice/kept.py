@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tcplab._store.atomic_write import put
+from tcplab._warnings import TcplabWarning
 
 ADVICE = "advice.json"
 """The file that other programs read; its presence says that a folder has advice."""
 
+QUESTION = "question.toml"
+
+DESTINATIONS = "destinations.json"
+"""The same of advice for several destinations."""
+
 APPLY = "apply"
 """The folder of the scripts."""
+
+
+def ask(text: str, file: Path) -> None:
+    """Writes what is asked; warns if the folder has the answer to another question."""
+    with suppress(OSError):
+        if file.read_bytes() != text.encode():
+            warnings.warn(
+                f"{file.parent}: has the answer to another question, which is replaced; its runs "
+                "stay",
+                TcplabWarning,
+                stacklevel=2,
+            )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    put(text.encode(), file)
 
 
 def keep_scripts(folder: Path, scripts: Mapping[str, str], previous: list[str]) -> None:

@@ -159,6 +159,11 @@ def tried(
         ]
         if settings:
             found[name] = settings
+    if not found and "cc" not in today:
+        raise ConfigError(
+            f"nothing may be changed at the {' or the '.join(sides)}: flows of UDP have no "
+            "settings there; with --may router, queues of the bottleneck are tried"
+        )
     if not found:
         raise ConfigError(
             "nothing may be changed: every value that would be tried is today's, or kept"

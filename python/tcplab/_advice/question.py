@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -178,7 +179,8 @@ def question(
     points = ranges.points(asked["over"], seed=seed)
     first = loaded(plain | ({"zip": [{key: [value] for key, value in points[0].items()}]}
                             if points[0] else {}))  # fmt: skip
-    plan = json.loads(first.plans("sim")[0].to_json())
+    with _blamed(points[0]):
+        plan = json.loads(first.plans("sim")[0].to_json())
     names, places = _flows(plan, asked.get("flows") or [])
     mine = [flow for flow in plan["flows"] if flow["name"] in names]
     sides = asked.get("may") or list(DEFAULT_SIDES)
@@ -194,8 +196,7 @@ def question(
         tuple(bounds),
     )  # fmt: skip
     if asked["over"]:
-        # Whatever a range or a distribution gives must make an experiment.
-        draft.experiment([Candidate()], draft.points(), range(seed, seed + 1)).plans("sim")
+        _check_points(draft)
     settings = levers.tried(
         _today(draft),
         sides,
@@ -207,6 +208,38 @@ def question(
     asked |= {"goals": [one.name for one in found], "flows": list(asked.get("flows") or []),
               "may": sides}  # fmt: skip
     return replace(draft, settings=settings)
+
+
+@contextmanager
+def _blamed(point: Mapping[str, Any]) -> Iterator[None]:
+    """Mistakes name the values of the point that have them."""
+    try:
+        yield
+    except ConfigError as error:
+        if not point:
+            raise
+        at = ", ".join(f"{key} = {levers.word(value)}" for key, value in point.items())
+        said = str(error).replace("zip[0].", "")
+        raise ConfigError(f"over: {at}: {said}") from None
+
+
+def _check_points(asked: Question) -> None:
+    """Whatever a range or a distribution gives must make an experiment, and every value of a list
+    or a file.
+    """
+    points = asked.points()
+    for key, given in asked.over.items():
+        listed = given.get("values", []) if isinstance(given, Mapping) else given
+        points += [points[0] | {key: value} for value in listed]
+    seeds = range(asked.seed, asked.seed + 1)
+    points = [one for place, one in enumerate(points) if one not in points[:place]]
+    try:
+        asked.experiment([Candidate()], points, seeds).plans("sim")
+    except ConfigError:
+        for point in points:
+            with _blamed(point):
+                asked.experiment([Candidate()], [point], seeds).plans("sim")
+        raise
 
 
 def _read_ranges(plain: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

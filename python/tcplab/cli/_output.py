@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from typing import Any, NoReturn, TextIO
 
@@ -23,12 +24,15 @@ def say(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> N
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose messages escape arguments as `say` does, and that takes no
-    beginning of an option for the option: `--rat` is a mistake, not `--rate`.
+    beginning of an option for the option: `--rat` is a mistake, not `--rate`. What begins like a
+    negative number is a value: `--rate -10M` is refused by the reader of rates.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.allow_abbrev = False
+        # As Python 3.14 has it; before, a unit made an option of a number.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
         """Reports an invalid argument, and exits."""

@@ -11,8 +11,7 @@ from typing import Any
 
 from tcplab import _core
 from tcplab._experiment.reading import load_from, loaded
-from tcplab._text.plain_tables import table, wrapped
-from tcplab.cli import _arguments, trying
+from tcplab.cli import _advice, _arguments, trying
 from tcplab.cli._output import say
 from tcplab.cli._signals import exit_status
 
@@ -138,20 +137,24 @@ def run(args: argparse.Namespace) -> int:
     if args.destinations is not None:
         return _by_destination(args)
     from tcplab._advice.api import advice_in, subject  # noqa: PLC0415 (SciPy takes a while)
-    from tcplab._advice.kept import ADVICE  # noqa: PLC0415
     from tcplab._advice.question import question  # noqa: PLC0415
 
     given, ranges, notes = _experiment(args, subject)
-    asked = question(
-        given,
-        goal=args.goal,
-        flows=args.mine or (("flow",) if args.file is None else ()),
-        may=args.may,
-        keep=args.keep,
-        change=dict(args.change),
-        over=ranges,
-        limits_=args.limit,
-    )
+    try:
+        asked = question(
+            given,
+            goal=args.goal,
+            flows=args.mine or (("flow",) if args.file is None else ()),
+            may=args.may,
+            keep=args.keep,
+            change=dict(args.change),
+            over=ranges,
+            limits_=args.limit,
+        )
+    except _core.ConfigError as error:
+        if args.file is not None:
+            raise
+        raise _core.ConfigError(trying.of_flags(str(error), trying.given(args))) from None
     name = _arguments.safe(_arguments.stem(args.file)) if args.file is not None else None
     out = args.out or Path("results") / (f"advise-{name}" if name else "advise")
     advice, is_stopped = advice_in(
@@ -165,14 +168,7 @@ def run(args: argparse.Namespace) -> int:
         notes=notes,
         say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
     )
-    if args.format == "json":
-        say((out / ADVICE).read_text(encoding="utf-8").rstrip("\n"))
-    elif args.format == "markdown":
-        say((out / "advice.md").read_text(encoding="utf-8").rstrip("\n"))
-    else:
-        from tcplab._advice.words import sentences  # noqa: PLC0415
-
-        say("\n\n".join(wrapped(one) for one in sentences(advice)))
+    say(_advice.shown(out, args.format))
     if not args.quiet:
         say(f"page    {out / 'advice.html'}", file=sys.stderr)
         if advice.candidate.settings:
@@ -191,9 +187,11 @@ def _by_destination(args: argparse.Namespace) -> int:
             f"--destinations: {args.destinations} says it all; leave out {name}"
         )
     several = destinations.destinations(args.destinations)
+    text = args.destinations.read_text(encoding="utf-8")
     out = args.out or Path("results") / f"advise-{_arguments.safe(args.destinations.stem)}"
     command = _core.printable(shlex.join(["tcplab", *sys.argv[1:]]))
     found = destinations.chosen(
+        text,
         several,
         lambda flags: loaded(trying.experiment_of(flags)),
         out,
@@ -204,12 +202,7 @@ def _by_destination(args: argparse.Namespace) -> int:
         say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
     )
     files = destinations.write(found, out, command)
-    if args.format == "json":
-        say((out / destinations.DESTINATIONS).read_text(encoding="utf-8").rstrip("\n"))
-    elif args.format == "markdown":
-        say((out / "destinations.md").read_text(encoding="utf-8").rstrip("\n"))
-    else:
-        say(table(*destinations.table_of(found)))
+    say(_advice.shown(out, args.format))
     if not args.quiet:
         say(f"page    {out / 'destinations.html'}", file=sys.stderr)
         if files:
@@ -222,9 +215,10 @@ def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, 
     flags, over = trying.given(args), dict(args.over)
     if args.file is None:
         if not flags and not over.keys() & trying.FLAGS.keys():
+            alone = [name for name in ("goal", "limit", "keep", "change") if getattr(args, name)]
             raise _core.ConfigError(
-                "name an experiment or a capture, or say the path by flags: "
-                "--rate 200M --rtt 80ms --loss 0.1%"
+                f"{f'--{alone[0]} says nothing of the path: ' if alone else ''}name an experiment "
+                "or a capture, or say the path by flags: --rate 200M --rtt 80ms --loss 0.1%"
             )
         plain, ranges = trying.with_ranges(flags, over)
         return _arguments.changed(loaded(plain), args), ranges, []

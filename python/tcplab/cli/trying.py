@@ -128,14 +128,14 @@ def given(args: argparse.Namespace) -> dict[str, list[Any]]:
 
 def run(args: argparse.Namespace) -> None:
     """Builds an experiment from the flags, and runs it."""
-    values = {name: getattr(args, f"flag {name}") for name in FLAGS}
-    experiment = loaded(_experiment(given(args)))
+    values = given(args)
+    experiment = loaded(_experiment(values))
     experiment = _arguments.changed(experiment, args)
     # An experiment that cannot run must not be saved.
     try:
         experiment.plans(args.on, kernel=args.kernel)
     except _core.ConfigError as error:
-        raise _core.ConfigError(_of_flags(str(error), values)) from None
+        raise _core.ConfigError(of_flags(str(error), values)) from None
     if args.save is not None:
         _save(args.save, experiment.contained() or experiment.to_dict())
     runs.run_and_show(experiment, args, args.out or OUT)
@@ -229,11 +229,11 @@ def span_or_list(given: str | list[Any]) -> dict[str, Any] | list[Any]:
     return values
 
 
-def _of_flags(mistakes: str, values: Mapping[str, Any]) -> str:
+def of_flags(mistakes: str, values: Mapping[str, Any]) -> str:
     """The text of mistakes, with each key replaced by the flag that sets it."""
     lines = mistakes.splitlines()
     for name, flag in FLAGS.items():
-        if not values[name]:
+        if not values.get(name):
             continue
         key = flag.path.replace("flows.flow.", "flows[0].").replace("flows.other.", "flows[1].")
         key = "network.dumbbell.rtts[0]" if flag.path == "rtt" else key

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 import tcplab
-from tcplab._advice.kept import ADVICE
+from tcplab._advice.kept import ADVICE, DESTINATIONS
 from tcplab._core import printable
 from tcplab.cli import _arguments
 from tcplab.cli._output import say
@@ -40,22 +40,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints a line for each fault, and the totals."""
-    places = [
-        place.parent if isinstance(place, Path) and place.name == ADVICE else place
-        for place in args.results
-    ]
-    advice = [place for place in places if isinstance(place, Path) and (place / ADVICE).exists()]
+    places, advice, several = [], [], []
+    for given in args.results:
+        named = isinstance(given, Path) and given.name in (ADVICE, DESTINATIONS)
+        place = given.parent if named else given
+        own = [place]
+        if isinstance(place, Path) and (place / DESTINATIONS).exists():
+            several.append(place)
+            own = sorted(file.parent for file in place.glob(f"*/{ADVICE}"))
+        places += own
+        advice += [one for one in own if isinstance(one, Path) and (one / ADVICE).exists()]
     # Advice is only as good as its runs, so these are always run again.
     again = args.again or bool(advice)
     checked = tcplab.verify(places, again=again, workers=args.workers, allow_read=args.allow_read)
     wrong = 0
-    for folder in advice:
-        from tcplab._advice.api import repeated  # noqa: PLC0415 (SciPy takes a while)
+    if advice:
+        from tcplab._advice import api, destinations  # noqa: PLC0415 (SciPy takes a while)
 
-        differences = repeated(folder)
-        wrong += bool(differences)
-        for difference in differences:
-            say(printable(f"{folder / ADVICE}: {difference}"))
+        found = {folder / ADVICE: api.repeated(folder) for folder in advice}
+        found |= {folder / DESTINATIONS: destinations.repeated(folder) for folder in several}
+        for file, differences in found.items():
+            wrong += bool(differences)
+            for difference in differences:
+                say(printable(f"{file}: {difference}"))
     for (folder, run), findings in groupby(checked.findings, key=lambda it: (it.folder, it.run)):
         wrong += 1
         place = f"{folder}: " if run is None else f"{folder}: {run}: "
