@@ -249,6 +249,26 @@ def test_a_dry_run_prints_the_steps_and_takes_none(
     assert "takes no argument but --dry-run" in argument
 
 
+def test_a_dry_run_shows_all_steps_also_where_a_requirement_is_missing(
+    host: Run, tmp_path: Path
+) -> None:
+    made = files([change("cc", "nowhere"), change("initial_window", 20)], title="dry")
+    put(made, tmp_path)
+    host("""
+        sh sender/undo.sh --dry-run >undry || exit 1
+        sh sender/apply.sh --dry-run >dry 2>errors && exit 2
+        test ! -e "$STATE" || exit 3
+        sh sender/apply.sh >said 2>&1 && exit 4
+        exit 0
+    """)
+    assert "apply.sh was not run" in (tmp_path / "undry").read_text()
+    steps = (tmp_path / "dry").read_text()
+    assert "missing: this kernel has no congestion control nowhere" in steps
+    assert "initcwnd 20" in steps
+    assert "it stops at what is missing" in (tmp_path / "errors").read_text()
+    assert "no congestion control nowhere" in (tmp_path / "said").read_text()
+
+
 @pytest.mark.parametrize(
     "prepared",
     [
@@ -642,8 +662,12 @@ def test_the_bpf_program_sets_each_connection_by_its_peer(host: Run, tmp_path: P
         bpftool prog show >programs || { echo no BPF; exit 0; }
         mkdir cgroup/tcplab.$$
         group=$PWD/cgroup/tcplab.$$
+        sh sockops/load.sh --dry-run $group >dry || exit 8
+        test ! -e "$STATE" && bpftool prog show | cmp programs - || exit 9
         sh sockops/load.sh $group >said 2>&1 || { cat said; rmdir $group; exit 1; }
         sh sockops/load.sh $group >/dev/null 2>&1 && exit 2
+        sh sockops/unload.sh --dry-run >undry || exit 10
+        bpftool cgroup show $group | grep -q sock_ops || exit 11
         sh -c 'echo $$ >$0/cgroup.procs; exec python3 client.py' $group
         python3 client.py | sed 's/^/outside /'
         sh sockops/unload.sh >>said || exit 3
@@ -657,6 +681,10 @@ def test_the_bpf_program_sets_each_connection_by_its_peer(host: Run, tmp_path: P
     """)
     if shown.startswith("no "):
         pytest.skip(f"this machine has {shown.strip()}")
+    for name, last in (("dry", "bpftool cgroup attach "), ("undry", "rm /sys/fs/bpf/tcplab_")):
+        *steps, end = (tmp_path / name).read_text().splitlines()
+        assert end == "dry run: nothing was changed"
+        assert any(step.startswith(last) for step in steps), steps
     default, *lines = shown.splitlines()
     inside = {line.split()[0]: line for line in lines[:5]}
     # Addresses and ports of both ends, then the output of `ss` for each: options appear twice.

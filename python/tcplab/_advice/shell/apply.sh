@@ -28,7 +28,7 @@ has_algorithm() {
 
 need_algorithm() {
     if ! has_algorithm "$1" && ! modprobe -n -q "tcp_$1" 2>/dev/null; then
-        fail "this kernel has no congestion control $1, and there is no module tcp_$1"
+        lack "this kernel has no congestion control $1, and there is no module tcp_$1"
     fi
 }
 
@@ -290,8 +290,7 @@ save
 mv "$STATE/new" "$STATE/before"
 if [ "$DRY" = yes ]; then
     change
-    say "dry run: nothing was changed"
-    exit 0
+    over
 fi
 trap 'say "a step failed: undoing all changes" >&2; STATE=$STATE sh "$here/undo.sh" >&2' EXIT
 change

@@ -7,13 +7,28 @@ fail() {
     exit 1
 }
 
+# lack TEXT: a requirement that is missing. A dry run goes on, so that all steps are shown.
+lacking=no
+lack() {
+    [ "$DRY" = yes ] || fail "$*"
+    say "missing: $*"
+    lacking=yes
+}
+
+# over: ends a dry run.
+over() {
+    [ "$lacking" = no ] || fail "nothing was changed; without --dry-run it stops at what is missing"
+    say "dry run: nothing was changed"
+    exit 0
+}
+
 need_root() {
     [ "$(id -u)" = 0 ] || fail "this needs root"
 }
 
 need_tools() {
     for tool in "$@"; do
-        command -v "$tool" >/dev/null || fail "$tool is not installed, or not in PATH"
+        command -v "$tool" >/dev/null || lack "$tool is not installed, or not in PATH"
     done
 }
 

@@ -106,7 +106,11 @@ unload() {
 
 mode "$@"
 [ "$DRY" = yes ] || need_root
-[ -e "$STATE/before" ] || fail "nothing to undo: there is no $STATE/before"
+if [ ! -e "$STATE/before" ]; then
+    [ "$DRY" = yes ] || fail "nothing to undo: there is no $STATE/before"
+    say "apply.sh was not run: it saves the current values in $STATE/before, and this restores them"
+    over
+fi
 failed=0 skipped=0
 KEYS=
 while read -r what rest; do
@@ -128,10 +132,7 @@ while read -r what rest; do
     esac
 done <"$STATE/before"
 [ "$failed" = 0 ] || fail "some values could not be restored; $STATE/before lists all of them"
-if [ "$DRY" = yes ]; then
-    say "dry run: nothing was changed"
-    exit 0
-fi
+[ "$DRY" = no ] || over
 rm -f "$STATE/before"
 rmdir "$STATE" 2>/dev/null || :
 rmdir /var/lib/tcplab 2>/dev/null || :
