@@ -121,13 +121,16 @@ def _price(advice: Advice) -> list[str]:
     found = [
         change(goal, gain) for goal in _dear(advice) if (gain := advice.gain(goal.name)) is not None
     ]
-    harm = advice.harm
-    if harm and harm["low"] is not None and harm["low"] > 0 and harm["harm"] >= HARMFUL:
+    if (harm := advice.harm) and _is_harmful(harm):
         ends = f"{_percent(harm['low'], sign=False)} to {_percent(harm['high'])}"
         found.append(
             f"a flow of CUBIC beside it loses {_percent(harm['harm'])} ({ends}) of its goodput"
         )
     return found
+
+
+def _is_harmful(harm: Mapping[str, Any]) -> bool:
+    return harm["low"] is not None and harm["low"] > 0 and bool(harm["harm"] >= HARMFUL)
 
 
 def _rather(advice: Advice, gain: Gain) -> list[str]:
@@ -409,6 +412,11 @@ def cost(advice: Advice) -> list[str]:
                 f"{'in' if harm['of'] == 'runs' else 'over'} {harm['n']} {harm['of']}."
             )
             return found
+        where = f"{'in' if harm['of'] == 'runs' else 'over'} {harm['n']} {harm['of']}"
+        means = f"{number(harm['advised'])} in place of {number(harm['today'])} Mbit/s, {where}"
+        if _is_harmful(harm):
+            found.append(f"That flow of CUBIC beside it has {means}.")
+            return found
         verb = "loses" if harm["harm"] >= 0 else "gains"
         sign = 1 if harm["harm"] >= 0 else -1
         limits = ""
@@ -417,8 +425,7 @@ def cost(advice: Advice) -> list[str]:
             limits = f" ({_percent(ends[0], sign=False)} to {_percent(ends[1])})"
         found.append(
             f"A flow of CUBIC beside it {verb} {_percent(abs(harm['harm']))}{limits} of its "
-            f"goodput by the change: {number(harm['advised'])} in place of {number(harm['today'])} "
-            f"Mbit/s, {'in' if harm['of'] == 'runs' else 'over'} {harm['n']} {harm['of']}."
+            f"goodput by the change: {means}."
         )
     return found
 
