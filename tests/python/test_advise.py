@@ -18,7 +18,7 @@ import tcplab as lab
 from tcplab._advice import limits, terrain, words
 from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
 from tcplab._advice.distributions import Distribution
-from tcplab._advice.evidence import found, simplest
+from tcplab._advice.evidence import found, preferred
 from tcplab._advice.goals import GOALS
 from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, UNTOLD, kept
 from tcplab._advice.levers import Candidate, Setting
@@ -296,17 +296,41 @@ def test_over_paths_each_counts_the_same() -> None:
     assert gain.advised == pytest.approx(math.sqrt(8))
 
 
+def of(*settings: tuple[str, Any]) -> Candidate:
+    """A candidate with these settings at the sender."""
+    return Candidate(tuple(Setting(key, value, "sender", None) for key, value in settings))
+
+
+def runs(several: dict[str, dict[str, list[float]]]) -> pl.DataFrame:
+    """Runs over one path: by candidate, the numbers by goal, each of as many seeds."""
+    parts = []
+    for name, numbers in several.items():
+        seeds = range(len(next(iter(numbers.values()))))
+        parts.append(pl.DataFrame({"candidate": name, "point": "", "seed": seeds, **numbers}))
+    return pl.concat(parts)
+
+
 def test_what_asks_for_less_is_advised_where_it_does_as_well() -> None:
-    def of(*settings: tuple[str, Any]) -> Candidate:
-        return Candidate(tuple(Setting(key, value, "sender", None) for key, value in settings))
+    goals = [GOALS["goodput"]]
+
+    def chosen(one: Candidate, other: Candidate, share: float) -> Candidate:
+        """Where the other one has so much more goodput, in every run."""
+        base = [8.0, 10.0, 12.0] * 4
+        told = {
+            one.name: {"goodput": base},
+            other.name: {"goodput": [share * it for it in base]},
+        }
+        best, why = preferred([one, other], runs(told), goals)
+        assert (why is None) == (best == other)
+        return best
 
     one, both = of(("cc", "bbr")), of(("cc", "bbr"), ("initial_window", 40))
-    goal = GOALS["goodput"]
-    assert simplest({one: 1.0, both: 1.03}, goal) == one
-    assert simplest({one: 1.0, both: 1.05}, goal) == both
+    assert chosen(one, both, 1.015) == one
+    assert chosen(one, both, 1.025) == both
+    # Of buffers of other sizes, half of that counts.
     small, large = of(("wmem", "1 MB")), of(("wmem", "16 MB"))
-    assert simplest({small: 1.0, large: 1.015}, goal) == small
-    assert simplest({small: 1.0, large: 1.03}, goal) == large
+    assert chosen(small, large, 1.0075) == small
+    assert chosen(small, large, 1.015) == large
 
 
 def test_a_smaller_buffer_than_the_path_holds_is_found(tmp_path: Path) -> None:
@@ -560,7 +584,9 @@ def test_what_breaks_a_limit_is_not_advised(advised: tuple[Path, lab.Advice]) ->
     assert f"Limit `{middle}`: " in said
     assert "today keeps it, with mean latency" in said
     assert "Better and not advised, since it breaks that limit: " in said
-    assert f"{advice.candidate.name} (+" in said
+    assert f"{advice.candidate.name}, +" in said
+    # The limit is in the middle between the two means.
+    assert f"{(again.advised - again.today) / 2:.3g} ms beyond it" in said
     # The queue of one BDP holds 40 ms, and so the RTT stays below 85 ms, whatever is sent.
     found, said = with_limit("latency <= 85 ms")
     assert found.candidate == advice.candidate
@@ -568,8 +594,8 @@ def test_what_breaks_a_limit_is_not_advised(advised: tuple[Path, lab.Advice]) ->
     # One packet of 50 is lost, and so every setting breaks this one.
     found, said = with_limit("retransmissions <= 1 %")
     assert found.verdict == NOTHING
-    assert said.startswith("Nothing that was examined keeps the limit `retransmissions <= 1 %`: ")
-    assert "with today's setting share sent again is 2." in said
+    assert said.startswith("Today's setting breaks the limit `retransmissions <= 1 %`, with share ")
+    assert "and nothing that was examined surely keeps all limits" in said
 
 
 def test_what_keeps_a_limit_that_today_breaks_is_advised(tmp_path: Path) -> None:
@@ -586,7 +612,7 @@ def test_what_keeps_a_limit_that_today_breaks_is_advised(tmp_path: Path) -> None
     found = asked(plain, tmp_path / "second", change={"cc": ["newreno"]}, limits=[limit])
     assert [one.value for one in found.candidate.settings] == ["newreno"]
     said = words.answer(found)[0]
-    assert f"it keeps the limit `{limit}`, which today's setting breaks" in said
+    assert f"which keeps the limit `{limit}` that today's setting breaks" in said
     # What it costs is told with it.
     assert "Goodput is " in said
     assert "less (" in said
@@ -602,14 +628,58 @@ def test_what_a_limit_keeps_out_of_the_search_is_examined_and_named(tmp_path: Pa
     )
 
 
-def test_of_equal_gains_the_one_that_sends_less_again_is_advised() -> None:
-    def of(value: str) -> Candidate:
-        return Candidate((Setting("cc", value, "sender", None),))
+ONE, OTHER = of(("cc", "bbr")), of(("cc", "htcp"), ("tlp", False))
 
-    goal, again = GOALS["goodput"], {"bbr": 12.0, "illinois": 1.2}
-    assert simplest({of("bbr"): 1.015, of("illinois"): 1.0}, goal, again) == of("illinois")
-    # A gain that is worth a change decides.
-    assert simplest({of("bbr"): 1.05, of("illinois"): 1.0}, goal, again) == of("bbr")
+
+@pytest.mark.parametrize(
+    ("other", "chosen", "by"),
+    [
+        # Over one with 10 of goodput, 2 % sent again and 40 ms: more goodput than counts.
+        ((10.5, 12.0, 60.0), OTHER, ""),
+        ((9.5, 0.0, 20.0), ONE, ""),
+        # No more than counts: what is sent again decides, then latency, then settings.
+        ((10.15, 12.0, 20.0), ONE, "retransmissions"),
+        ((9.85, 0.0, 60.0), OTHER, "retransmissions"),
+        ((10.15, 2.05, 60.0), ONE, "latency"),
+        ((9.85, 2.05, 36.0), OTHER, "latency"),
+        ((10.15, 2.05, 40.4), ONE, "settings"),
+    ],
+)
+def test_of_equal_gains_the_cheaper_one_is_advised(
+    other: tuple[float, float, float], chosen: Candidate, by: str
+) -> None:
+    names = ("goodput", "retransmissions", "latency")
+
+    def numbers(means: tuple[float, float, float]) -> dict[str, list[float]]:
+        shares = [0.9, 1.0, 1.1] * 4
+        return {
+            name: [mean * share for share in shares]
+            for name, mean in zip(names, means, strict=True)
+        }
+
+    told = runs({ONE.name: numbers((10.0, 2.0, 40.0)), OTHER.name: numbers(other)})
+    best, why = preferred([ONE, OTHER], told, [GOALS[name] for name in names])
+    assert best == chosen
+    assert ("" if why is None else why.by) == by
+
+
+def test_gains_that_cannot_be_told_apart_are_decided_by_their_cost() -> None:
+    # Means of 10.5 and 10, and differences between -4 and 5: Student's interval includes zero.
+    one, other = of(("cc", "bbr")), of(("cc", "illinois"))
+    goals = [GOALS["goodput"], GOALS["retransmissions"]]
+    told = {
+        "bbr": {"goodput": [15.0, 6.0] * 6, "retransmissions": [12.0, 12.1] * 6},
+        "illinois": {"goodput": [10.0, 10.0] * 6, "retransmissions": [1.0, 1.1] * 6},
+    }
+    best, why = preferred([one, other], runs(told), goals)
+    assert best == other
+    assert why is not None
+    assert (why.over, why.by) == ("bbr", "retransmissions")
+    assert why.ahead.gain == pytest.approx(0.05)
+    assert why.ahead.low is not None
+    assert why.ahead.low < 0
+    assert why.saved is not None
+    assert why.saved.gain == pytest.approx(11)
 
 
 def test_a_price_is_told_with_the_gain(tmp_path: Path) -> None:

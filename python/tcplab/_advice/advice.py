@@ -12,9 +12,9 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._advice import causes, terrain
-from tcplab._advice.evidence import Gain, by_point, found, harm, simplest
+from tcplab._advice.evidence import Gain, Preference, by_point, found, harm, preferred
 from tcplab._advice.goals import ASKED, OPEN
-from tcplab._advice.keeping import BREAKS, BROKEN, KEPT, Kept, kept
+from tcplab._advice.keeping import BREAKS, Kept, kept
 from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
@@ -39,10 +39,14 @@ class Log:
     singles: dict[str, Candidate] = field(default_factory=dict)
     rounds: list[tuple[int, int]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    barred: str | None = None
+    """What did best in the search but for a limit that it broke."""
     parameters: list[str] = field(default_factory=list)
     """Congestion controls with other parameters that the search tried."""
     stages: list[str] = field(default_factory=list)
     """The stages that have results, each in a folder of this name."""
+    seeds: dict[str, int] = field(default_factory=dict)
+    """How many seeds stages were to have: where time is short, they have fewer."""
     backend: str | None = None
     """The backend that confirmed the answer, like "Linux 6.12"."""
     notes: list[str] = field(default_factory=list)
@@ -54,8 +58,10 @@ class Log:
             "singles": {name: _plain(one) for name, one in self.singles.items()},
             "rounds": [list(one) for one in self.rounds],
             "left_out": self.left_out,
+            "barred": self.barred,
             "parameters": self.parameters,
             "stages": self.stages,
+            "seeds": self.seeds,
             "backend": self.backend,
             "notes": self.notes,
         }
@@ -68,8 +74,10 @@ class Log:
             {name: _candidate(one) for name, one in plain["singles"].items()},
             [(one[0], one[1]) for one in plain["rounds"]],
             list(plain["left_out"]),
+            plain["barred"],
             list(plain["parameters"]),
             list(plain["stages"]),
+            dict(plain["seeds"]),
             plain["backend"],
             list(plain["notes"]),
         )
@@ -114,14 +122,12 @@ class Advice:
     """By setting, how many transfers or pages had not ended with the run, and of how many."""
     limits: list[Kept] = field(default_factory=list)
     """Whether each setting that was examined keeps each limit."""
+    preference: Preference | None = None
+    """Why it is advised, where another one gains more."""
 
-    def mends(self) -> list[Kept]:
-        """The limits that today's setting surely breaks."""
-        return [
-            one
-            for one in self.limits
-            if one.candidate == TODAY and one.verdict == BROKEN and one.backend == "sim"
-        ]
+    def breaches(self) -> list[Kept]:
+        """The limits that today's setting breaks."""
+        return [one for one in self.broken() if one.candidate == TODAY]
 
     def broken(self, backend: str = "sim") -> list[Kept]:
         """The limits that settings break, on `sim` or on the kernel."""
@@ -130,6 +136,20 @@ class Advice:
             for one in self.limits
             if one.verdict in BREAKS and (one.backend == "sim") == (backend == "sim")
         ]
+
+    def seeds(self) -> dict[str, int]:
+        """By stage, how many seeds it has."""
+        found = {
+            "evidence": min((one.seeds for one in self.gains), default=0),
+            "confirmation": min((one.seeds for one in self.kernel), default=0),
+            BESIDE: 0 if self.harm is None else int(self.harm["seeds"]),
+        }
+        return {stage: number for stage, number in found.items() if number}
+
+    def delay_beside(self) -> Gain | None:
+        """The change of the latency of the flow beside it."""
+        told = None if self.harm is None else self.harm["latency"]
+        return None if told is None else Gain(**told)
 
     def gain(self, goal: str | None = None, backend: str = "sim") -> Gain | None:
         """The gain of what is advised."""
@@ -169,6 +189,7 @@ class Advice:
             "gains": [one.plain() for one in self.gains],
             "kernel": [one.plain() for one in self.kernel],
             "limits": [one.plain() for one in self.limits],
+            "preference": None if self.preference is None else self.preference.plain(),
             "harm": self.harm,
             "waits": self.waits,
             "map": self.cells,
@@ -195,7 +216,11 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
     limits = kept(evidence, question.limits, "sim") if evidence is not None else []
     if confirming is not None:
         limits += kept(confirming, question.limits, backend)
-    verdict, candidate = _verdict(question, log, gains, kernel, limits)
+    several = _contenders(question, log, gains, limits)
+    candidate, preference = Candidate(), None
+    if several and evidence is not None:
+        candidate, preference = preferred(several, evidence, question.goals)
+    verdict = _verdict(question, log, candidate, [*gains, *kernel], limits)
     loss = None
     if "beside" in log.stages and candidate.settings:
         loss = harm_in(stored(folder / "beside"), question, candidate)
@@ -214,8 +239,9 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
         paths = by_point(told, question.goal)
     ends = _ends(evidence) if evidence is not None else {}
     return Advice(
-        question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths, ends, limits
-    )
+        question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths, ends, limits,
+        preference,
+    )  # fmt: skip
 
 
 def _ends(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
@@ -231,7 +257,9 @@ def _ends(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
 def harm_in(results: Results, question: Question, candidate: Candidate) -> dict[str, Any] | None:
     """The goodput that a CUBIC flow beside a candidate loses, by results that have both."""
     own = results.flows.filter(pl.col("flow") == BESIDE).select(
-        "run", pl.col("goodput_mbit_s").fill_null(0.0).alias("beside")
+        "run",
+        pl.col("goodput_mbit_s").fill_null(0.0).alias("beside"),
+        pl.col("rtt_mean_ms").alias("delay_beside"),
     )
     rows = table(results, question).join(own, on="run", maintain_order="left")
     return harm(rows, candidate.name)
@@ -274,50 +302,48 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
+def _contenders(
+    question: Question, log: Log, gains: Sequence[Gain], limits: Sequence[Kept]
+) -> list[Candidate]:
+    """The finalists that may be advised: those that break no limit and are surely better in the
+    goal. Where there is none, and today's setting breaks a limit: those that break none, and
+    surely do better in each goal whose limit is broken today.
+    """
+    told = [one for one in limits if one.backend == "sim" and one.verdict in BREAKS]
+    broken = {one.candidate for one in told}
+    keeping = [one for one in log.finalists if one.name not in broken]
+    better = {(one.candidate, one.goal) for one in gains if one.is_better}
+    goal = question.goal
+    worth = {one.candidate for one in gains if one.goal == goal.name and one.gain >= goal.worth}
+    several = [one for one in keeping if (one.name, goal.name) in better and one.name in worth]
+    if several or TODAY not in broken:
+        return several
+    texts = {one.limit for one in told if one.candidate == TODAY}
+    to_mend = [one.goal.name for one in question.limits if one.text in texts]
+    return [one for one in keeping if all((one.name, name) in better for name in to_mend)]
+
+
 def _verdict(
     question: Question,
     log: Log,
+    candidate: Candidate,
     gains: Sequence[Gain],
-    kernel: Sequence[Gain],
     limits: Sequence[Kept],
-) -> tuple[str, Candidate]:
-    """The verdict, and the advised candidate: the best of the finalists that are surely better and
-    break no limit, or a simpler one that does as well. Where none is, and today's setting surely
-    breaks a limit: the best of those that surely keep all.
-    """
-    broken = {one.candidate for one in limits if one.verdict in BREAKS and one.backend == "sim"}
-    on_kernel = {one.candidate for one in limits if one.verdict in BREAKS} - broken
+) -> str:
+    """The verdict on a candidate, by the gains on `sim` and on the kernel."""
     goal = question.goal.name
-    of = {one.candidate: one for one in gains if one.goal == goal}
-    if not of:
-        return (UNFINISHED if log.finalists or not log.rounds else NOTHING), Candidate()
-    keeping = [one for one in log.finalists if one.name in of and one.name not in broken]
-    several = [
-        one
-        for one in keeping
-        if of[one.name].is_better and of[one.name].gain >= question.goal.worth
-    ]
-    is_better = bool(several)
-    verdicts = {(one.candidate, one.verdict) for one in limits if one.backend == "sim"}
-    if not several and (TODAY, BROKEN) in verdicts:
-        unsure = {name for name, verdict in verdicts if verdict != KEPT}
-        several = [one for one in keeping if one.name not in unsure]
-    if not several:
-        return NOTHING, Candidate()
-    again = {
-        one.candidate: one.advised
-        for one in gains
-        if one.goal == "retransmissions" and one.advised is not None
-    }
-    chosen = simplest({one: of[one.name].gain for one in several}, question.goal, again)
-    if chosen.name in on_kernel:
-        return UNCONFIRMED, chosen
-    if not is_better:
-        return CHANGE, chosen
-    confirmed = [one for one in kernel if one.goal == goal and one.candidate == chosen.name]
-    if confirmed and confirmed[0].low is not None and not confirmed[0].is_better:
-        return UNCONFIRMED, chosen
-    return CHANGE, chosen
+    own = [one for one in gains if one.goal == goal]
+    if not own:
+        return UNFINISHED if log.finalists or not log.rounds else NOTHING
+    if not candidate.settings:
+        return NOTHING
+    told = [one for one in own if one.candidate == candidate.name]
+    was_better = any(one.is_better for one in told if one.backend == "sim")
+    is_denied = any(
+        one.low is not None and not one.is_better for one in told if one.backend != "sim"
+    )
+    is_broken = any(one.candidate == candidate.name and one.verdict in BREAKS for one in limits)
+    return UNCONFIRMED if is_broken or (was_better and is_denied) else CHANGE
 
 
 def read(folder: Path, question: Question) -> Advice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,11 +12,16 @@ import polars as pl
 
 from tcplab import statistics
 from tcplab._advice.goals import GOALS, Goal
-from tcplab._advice.levers import TODAY, Candidate, cost
+from tcplab._advice.levers import TODAY, Candidate, cost, differ_in_size
 from tcplab._advice.stages import gains, logarithm
 
 BESIDE = replace(GOALS["goodput"], name="beside")
 """The goodput of a flow that is none of ours."""
+
+DELAY_BESIDE = replace(
+    GOALS["latency"], name="delay_beside", words="mean latency of a flow of CUBIC beside it"
+)
+"""Its latency."""
 
 LEVEL = 0.95
 
@@ -58,6 +63,8 @@ class Gain:
     n: int
     of: str
     """The unit of the interval: runs, paths, or seeds."""
+    seeds: int
+    """How many seeds each path has."""
     today: float | None
     """The mean of today's setting, in the goal's unit."""
     advised: float | None
@@ -76,13 +83,21 @@ class Gain:
         return asdict(self)
 
 
-def found(rows: pl.DataFrame, goals: Sequence[Goal], backend: str, tests: int = 1) -> list[Gain]:
-    """The gains of all candidates, for all goals; `tests` of them are to be told from today's."""
+def found(
+    rows: pl.DataFrame,
+    goals: Sequence[Goal],
+    backend: str,
+    tests: int = 1,
+    baseline: str = TODAY,
+) -> list[Gain]:
+    """The gains of all candidates over the baseline, for all goals; `tests` of them are to be told
+    from it.
+    """
     result = []
     for goal in goals:
         if rows[goal.name].null_count() == len(rows):
             continue
-        own = gains(rows, goal, TODAY)
+        own = gains(rows, goal, baseline)
         for (name,), part in own.group_by("candidate", maintain_order=True):
             result.append(_gain(str(name), part, goal, backend, 1 - (1 - LEVEL) / tests))
     return result
@@ -129,6 +144,7 @@ def _gain(name: str, part: pl.DataFrame, goal: Goal, backend: str, sure: float) 
         sure_low,
         number,
         of,
+        min(len(values) for _, values, _ in points),
         _mean(means[0], goal),
         _mean(means[1], goal),
         to(each[worst]),
@@ -207,25 +223,86 @@ def limits(
     return to(it.low), to(it.high)
 
 
-def simplest(
-    gained: Mapping[Candidate, float], goal: Goal, again: Mapping[str, float] | None = None
-) -> Candidate:
-    """Of candidates with their gains, the best; or one that is no more behind than is worth a
-    setting, and has fewer settings or sends less again; or one with smaller buffers that is no more
-    than half of that behind. `again` has the share sent again of each, in percent.
+CHEAPER = ("retransmissions", "latency")
+"""What decides, in this order, among settings of which none is ahead in the goal."""
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Why a setting is preferred to the one that gains most."""
+
+    over: str
+    """The one that gains most."""
+    by: str
+    """The goal in which the preferred one is better; or it has fewer `settings`, or smaller
+    `buffers`.
     """
+    ahead: Gain
+    """How far the other one is ahead in the first goal."""
+    saved: Gain | None
+    """How far it is behind in the goal that decided."""
 
-    def asks(one: Candidate) -> tuple[int, int, int]:
-        settings, memory = cost(one)
-        return settings, round((again or {}).get(one.name, 0.0)), memory
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
 
-    best = max(gained, key=lambda one: (gained[one], [-part for part in asks(one)]))
 
-    def does(one: Candidate) -> bool:
-        margin = 1.0 if asks(one)[:2] < asks(best)[:2] else 0.5
-        return goal.behind(gained[one], gained[best]) <= margin
+def preferred(
+    several: Sequence[Candidate], rows: pl.DataFrame, goals: Sequence[Goal]
+) -> tuple[Candidate, Preference | None]:
+    """The best of candidates, by a sieve: what is behind the best in the first goal falls out, then
+    what sends more again than the rest, then what has more latency. Of what is left, the one that
+    asks for least.
+    """
+    own = rows.filter(pl.col("candidate").is_in([one.name for one in several]))
+    known = {goal.name: goal for goal in goals[1:] if goal.name in CHEAPER}
+    order = [goals[0], *(known[name] for name in CHEAPER if name in known)]
+    alive, most, by = list(several), several[0], ""
+    for goal in order:
+        if own[goal.name].null_count() == len(own):
+            continue
+        leader = _leader(alive, own, goal)
+        if goal == goals[0]:
+            most = leader
+        left = [one for one in alive if not _is_behind(one, leader, own, goal)]
+        if most in alive and most not in left:
+            by = goal.name
+        alive = left
+    chosen = min(alive, key=lambda one: (cost(one), one != most))
+    if chosen == most:
+        return chosen, None
+    if not by:
+        by = "settings" if len(chosen.settings) < len(most.settings) else "buffers"
+    ahead = _paired(most, chosen, own, goals[0])
+    saved = _paired(chosen, most, own, known[by]) if by in known else None
+    return chosen, Preference(most.name, by, ahead, saved)
 
-    return min(filter(does, gained), key=lambda one: (*asks(one), -gained[one]))
+
+def _leader(several: Sequence[Candidate], rows: pl.DataFrame, goal: Goal) -> Candidate:
+    """The one with the best mean over all paths; of equal ones, what asks for least."""
+
+    def gained(one: Candidate) -> float:
+        return 0.0 if one == several[0] else _paired(one, several[0], rows, goal).gain
+
+    return max(several, key=lambda one: (gained(one), [-part for part in cost(one)]))
+
+
+def _is_behind(one: Candidate, leader: Candidate, rows: pl.DataFrame, goal: Goal) -> bool:
+    """Whether it is surely behind, and by more than is worth a change; of buffers of other sizes,
+    by more than half of that.
+    """
+    if one == leader:
+        return False
+    apart = _paired(leader, one, rows, goal)
+    margin = goal.worth * (0.5 if differ_in_size(one, leader) else 1.0)
+    return apart.gain > margin and (apart.low is None or apart.low > 0)
+
+
+def _paired(one: Candidate, other: Candidate, rows: pl.DataFrame, goal: Goal) -> Gain:
+    """The gain of one candidate over another."""
+    both = rows.filter(pl.col("candidate").is_in([one.name, other.name]))
+    (gain,) = found(both, [goal], "sim", baseline=other.name)
+    return gain
 
 
 def seeds_needed(rows: pl.DataFrame, goal: Goal, candidate: str, part: float = 0.25) -> int:
@@ -243,21 +320,24 @@ def seeds_needed(rows: pl.DataFrame, goal: Goal, candidate: str, part: float = 0
 
 
 def harm(rows: pl.DataFrame, candidate: str) -> dict[str, Any] | None:
-    """The share of its goodput that a CUBIC flow loses by a candidate; `rows` have the goodput in
-    `beside`.
+    """The share of its goodput that a CUBIC flow loses by a candidate, and how its latency changes;
+    `rows` have its goodput in `beside` and its latency in `delay_beside`.
     """
-    for one in found(rows, [BESIDE], "sim"):
-        if one.candidate == candidate:
-            return {
-                "harm": -one.gain,
-                "low": None if one.high is None else -one.high,
-                "high": None if one.low is None else -one.low,
-                "n": one.n,
-                "of": one.of,
-                "today": one.today,
-                "advised": one.advised,
-            }
-    return None
+    several = found(rows, [BESIDE, DELAY_BESIDE], "sim")
+    told = {one.goal: one for one in several if one.candidate == candidate}
+    if (one := told.get(BESIDE.name)) is None:
+        return None
+    return {
+        "harm": -one.gain,
+        "low": None if one.high is None else -one.high,
+        "high": None if one.low is None else -one.low,
+        "n": one.n,
+        "of": one.of,
+        "seeds": one.seeds,
+        "today": one.today,
+        "advised": one.advised,
+        "latency": told[DELAY_BESIDE.name].plain() if DELAY_BESIDE.name in told else None,
+    }
 
 
 def by_point(rows: pl.DataFrame, goal: Goal) -> list[dict[str, Any]]:

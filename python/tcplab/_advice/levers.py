@@ -215,3 +215,16 @@ def cost(candidate: Candidate) -> tuple[int, int]:
         STEPS.get(one.value, 0) for one in candidate.settings if isinstance(one.value, str)
     )
     return len(candidate.settings), memory
+
+
+def differ_in_size(one: Candidate, other: Candidate) -> bool:
+    """Whether two candidates differ in the sizes of buffers alone."""
+    pairs = zip(one.settings, other.settings, strict=False)
+    return len(one.settings) == len(other.settings) and all(
+        mine == its or (mine.key == its.key and _is_size(mine.value) and _is_size(its.value))
+        for mine, its in pairs
+    )
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, str) and value in STEPS

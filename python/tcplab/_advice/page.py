@@ -29,6 +29,8 @@ TITLES = {
 def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> list[Block]:
     """The page."""
     title = TITLES.get(advice.verdict, "Advice: not finished")
+    if advice.verdict == NOTHING and advice.breaches():
+        title = "Advice: nothing that keeps the limits"
     page: list[Block] = [
         Heading(title.format(advice.candidate.name), 1),
         *words.answer(advice),
@@ -134,7 +136,7 @@ def _row(one: Gain, advice: Advice) -> list[str]:
     gain = [words.gain(goal, it) for it in (one.gain, one.low, one.high)]
     interval = "-" if one.low is None else f"{gain[1]} to {gain[2]}"
     name = f"**{one.candidate}**"
-    return [name, goal.words, one.backend, *means, gain[0], interval, f"{one.n} {one.of}"]
+    return [name, goal.words, one.backend, *means, gain[0], interval, words.count(one.n, one.of)]
 
 
 def _chart(advice: Advice) -> alt.LayerChart:

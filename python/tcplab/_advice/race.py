@@ -16,12 +16,13 @@ from typing import Any
 import polars as pl
 
 from tcplab._advice import ranges
-from tcplab._advice.evidence import NEAR, simplest
+from tcplab._advice.evidence import NEAR, preferred
 from tcplab._advice.goals import Goal
 from tcplab._advice.keeping import worst
 from tcplab._advice.levers import BUFFERS, TODAY, Candidate, cost, parameters
 from tcplab._advice.question import Question
 from tcplab._advice.stages import Laboratory, gains, table
+from tcplab._text.english import counted
 
 SEEDS = (2, 3, 5)
 """How many seeds each round has. In the first, only the better ones get the second seed."""
@@ -104,7 +105,8 @@ class _Course:
         kept = list(candidates)[: max(room, 4)]
         if len(kept) < len(candidates):
             self.found.shortened.append(
-                f"round {round_} of the search had {len(kept)} of {len(candidates)} settings"
+                f"round {round_} of the search had {len(kept)} of "
+                f"{counted(len(candidates), 'setting')}"
             )
         return kept
 
@@ -153,9 +155,10 @@ def race(laboratory: Laboratory) -> Race:
         parts = {one: [one.without(it.key) for it in one.settings] for one in best[:2]}
         ordered = [it for one in best for it in (one, *parts.get(one, ())) if it.settings]
         alive = list(dict.fromkeys(ordered))
-    found.finalists = _simplest(alive, ranked, KEPT[2], question.goal, _again(found.rows))
+    found.finalists = _finalists(alive, ranked, found.rows, question)
     if found.barred is not None and found.barred not in found.finalists:
-        found.finalists.append(found.barred)
+        # Second, so that there is time for it whenever there is for two.
+        found.finalists.insert(1, found.barred)
     return found
 
 
@@ -231,9 +234,14 @@ def ranking(rows: pl.DataFrame, question: Question) -> dict[str, float]:
     beyond = worst(rows, question.limits)
     step = BROKEN if question.goal.is_ratio else BROKEN_POINTS
     return {
-        name: regret + (step * (1 + min(beyond[name], 1)) if beyond.get(name, 0) > 0 else 0)
+        name: regret + (step * _breach(beyond[name]) if beyond.get(name, 0) > 0 else 0)
         for name, regret in found.items()
     }
+
+
+def _breach(beyond: float) -> float:
+    """From 1 to 2: the further beyond a limit, the later."""
+    return 1 + beyond / (1 + beyond)
 
 
 def _barred(tried: Sequence[Candidate], rows: pl.DataFrame, question: Question) -> Candidate | None:
@@ -298,27 +306,21 @@ def _best(
     return sorted(candidates, key=lambda one: (ranked[one.name], cost(one)))[:number]
 
 
-def _simplest(
+def _finalists(
     candidates: Sequence[Candidate],
     ranked: dict[str, float],
-    number: int,
-    goal: Goal,
-    again: Mapping[str, float],
+    rows: pl.DataFrame,
+    question: Question,
 ) -> list[Candidate]:
-    """The simplest that does as well as the best, then those with the least regrets."""
+    """The preferred one of those that do as well as the best, then those with the least regrets."""
     ordered = _best(candidates, ranked, len(candidates))
     if not ordered:
         return []
-    first = simplest({one: _as_gain(-ranked[one.name], goal) for one in ordered}, goal, again)
-    return [first, *[one for one in ordered if one != first]][:number]
-
-
-def _again(rows: pl.DataFrame) -> dict[str, float]:
-    """By candidate, the share that it sends again, where there is TCP."""
-    if "retransmissions" not in rows.columns:
-        return {}
-    means = rows.group_by("candidate", maintain_order=True).agg(pl.col("retransmissions").mean())
-    return {name: mean for name, mean in means.iter_rows() if mean is not None}
+    goal = question.goal
+    as_gain = {one: _as_gain(-ranked[one.name], goal) for one in ordered}
+    near = [one for one in ordered if goal.behind(as_gain[one], as_gain[ordered[0]]) <= 1]
+    first, _ = preferred(near, rows, question.goals)
+    return [first, *[one for one in ordered if one != first]][: KEPT[2]]
 
 
 def _as_gain(value: float, goal: Goal) -> float:

@@ -23,6 +23,7 @@ from tcplab._advice.question import Question
 from tcplab._advice.race import differs, race
 from tcplab._advice.stages import Laboratory, table
 from tcplab._results.results import Results
+from tcplab._text.english import counted, were
 from tcplab.statistics import FEWEST
 
 BUDGET_S = 55.0
@@ -129,6 +130,7 @@ def _search(search: _Search) -> None:
     log.finalists, log.singles = found.finalists, found.singles
     log.rounds, log.left_out = found.rounds, found.left_out
     log.parameters = found.parameters
+    log.barred = None if found.barred is None else found.barred.name
     for what in found.shortened:
         search.shortened(what)
     search.rows, search.is_random = found.rows, found.is_random
@@ -159,22 +161,24 @@ def _examine(search: _Search) -> None:
 
     while number > least and room(number) < len(several):
         number -= 1
-    if number < wanted:
-        search.shortened(f"the evidence has {number} in place of {wanted} seeds")
     if room(number) < len(several):
         # The one that did best in the search is examined in any case.
         several = several[: max(room(number), 1)]
         if len(several) < len(log.finalists):
-            search.shortened(f"{len(several)} of {len(log.finalists)} finalists were examined")
+            search.shortened(
+                f"{len(several)} of {counted(len(log.finalists), 'finalist')} "
+                f"{were(len(several))} examined"
+            )
             log.finalists = several
     first = question.seed + FRESH
-    with search.stage("evidence", f"evidence {len(several)} settings, fresh seeds"):
+    with search.stage("evidence", f"evidence {counted(len(several), 'setting')}, fresh seeds"):
         if not search.is_random:
             # Two seeds that are equal say as much as many.
             search.seeds = range(first, first + PAIR)
             results = laboratory.run("evidence", [Candidate(), *several], points, search.seeds)
             search.is_random = differs(table(results, question), question)
         if search.is_random:
+            log.seeds["evidence"] = wanted
             search.seeds = range(first, first + number)
             laboratory.run("evidence", [Candidate(), *several], points, search.seeds)
 
@@ -198,10 +202,13 @@ def _single(search: _Search) -> None:
             log.notes.append(f"Not done within the budget: {what}.")
             return
         search.shortened(
-            f"{fitting} of {len(singles)} single settings were examined, the best of the search"
+            f"{fitting} of {counted(len(singles), 'single setting')} {were(fitting)} examined, "
+            "the best of the search"
         )
         singles = singles[:fitting]
-    with search.stage("evidence", f"evidence {len(singles)} single settings, the same seeds"):
+    with search.stage(
+        "evidence", f"evidence {counted(len(singles), 'single setting')}, the same seeds"
+    ):
         several = [Candidate(), *log.finalists, *singles]
         laboratory.run("evidence", several, points, search.seeds)
 
@@ -262,9 +269,8 @@ def _confirm(search: _Search, backend: str | None) -> None:
                     f"that takes about {(least - 1) * pair_s - laboratory.left_s():.0f} s more "
                     "than the budget has"
                 )
-            if (fitting := max(int(FOR_KERNEL * fits), least)) < number:
-                search.shortened(f"the kernel has {fitting} in place of {number} seeds")
-                number = fitting
+            log.seeds["confirmation"] = number
+            number = min(max(int(FOR_KERNEL * fits), least), number)
             seeds = range(first.start, first.start + number)
             laboratory.run("confirmation", pair, points, seeds, backend="linux")
     except (_core.KernelError, _core.RunError) as error:
@@ -317,8 +323,8 @@ def _beside(search: _Search) -> None:
     runs = 2 * BESIDE_COSTS * paths
     least = 1 if paths >= FEWEST else FEWEST
     fitting = int(search.laboratory.left_s() / max(search.cost_s(runs), 1e-9))
+    search.log.seeds[BESIDE] = len(seeds)
     if least <= fitting < len(seeds):
-        search.shortened(f"the harm to others has {fitting} in place of {len(seeds)} seeds")
         seeds = seeds[:fitting]
     if search.has_time(runs * len(seeds), "what a flow of CUBIC beside it loses"):
         with search.stage(
@@ -371,7 +377,7 @@ def _map(search: _Search) -> None:
     if len(grid) < len(whole):
         search.shortened(
             f"the map has {len(grid)} of {len(whole)} round trips and losses, and "
-            f"{len(contenders)} {'setting' if len(contenders) == 1 else 'settings'}"
+            f"{counted(len(contenders), 'setting')}"
         )
     seeds = range(question.seed + 3 * FRESH, question.seed + 3 * FRESH + terrain.SEEDS)
     with search.stage(MAP, f"map      {len(grid)} other round trips and losses"):

@@ -8,11 +8,12 @@ from itertools import groupby
 from typing import Any
 
 from tcplab._advice import terrain
-from tcplab._advice.advice import NOTHING, UNCONFIRMED, Advice
-from tcplab._advice.evidence import Gain
+from tcplab._advice.advice import BESIDE, NOTHING, UNCONFIRMED, Advice
+from tcplab._advice.evidence import DELAY_BESIDE, Gain
 from tcplab._advice.goals import GOALS, Goal
-from tcplab._advice.keeping import BREAKS, BROKEN, EXCEEDED, KEPT, Kept
+from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, Kept
 from tcplab._advice.levers import TODAY, Candidate, word
+from tcplab._advice.limits import Limit
 from tcplab._advice.question import Question, room
 from tcplab._text.english import counted
 from tcplab.capture import WAITS
@@ -25,6 +26,9 @@ DEAR = 5
 
 HARMFUL = 0.05
 """So is this share of the goodput of others."""
+
+FEW_BARRED = 3
+"""So many of the settings that a limit keeps out are named, those with the largest gains."""
 
 
 def sentences(advice: Advice) -> list[str]:
@@ -50,17 +54,20 @@ def answer(advice: Advice) -> list[str]:
             "The search was stopped before anything was examined with fresh seeds: there is "
             "nothing to vouch for yet. The same command goes on from here."
         ]
-    told = f"{change(goal, gain)}, {_over(gain)}, by seeds that the search did not use, on sim"
-    if mended := [_mended(advice, one) for one in advice.mends()]:
+    told = change(goal, gain)
+    if mended := [_mended(advice, one) for one in advice.breaches()]:
         told = f"{'; '.join(mended)}. {_sentence(told)}"
     if price := _price(advice):
         told += f", at a price: {'; '.join(price)}"
-    found = [f"{_imperative(advice.candidate)}: {told}.", *_rather(advice, gain)]
+    found = [
+        f"{_imperative(advice.candidate)}: {told}. The gain is measured on sim, {_over(gain)}, by "
+        "seeds that the search did not use.",
+        *_preference(advice),
+    ]
     on_kernel = advice.gain(backend="linux")
     if on_kernel is not None and on_kernel.low is None:
-        found.append(
-            f"The kernel's runs are not finished: {on_kernel.n} are too few to confirm it."
-        )
+        few = f"{counted(on_kernel.n, 'run')} {'is' if on_kernel.n == 1 else 'are'} too few"
+        found.append(f"The kernel's runs are not finished: {few} to confirm it.")
     elif on_kernel is not None:
         kernel = advice.log.backend or "linux"
         words = f"{change(goal, on_kernel)}, {_over(on_kernel)}"
@@ -86,34 +93,36 @@ def answer(advice: Advice) -> list[str]:
 
 
 def _mended(advice: Advice, broken: Kept) -> str:
-    """`it keeps the limit ..., which today's setting breaks (...)`."""
+    """The number with the change and today, and the limit that only the first keeps."""
     own = next(
         one
         for one in advice.limits
         if (one.limit, one.candidate, one.backend)
         == (broken.limit, advice.candidate.name, broken.backend)
     )
-    goal = _limited(advice, broken)
+    goal = _limit(advice, broken).goal
     return (
-        f"it keeps the limit `{broken.limit}`, which today's setting breaks "
-        f"({_number_of(own, goal)} in place of {_value_of(broken, goal)})"
+        f"{goal.words} is {_value_of(own, goal)} in place of {_value_of(broken, goal)}, which "
+        f"keeps the limit `{broken.limit}` that today's setting breaks"
     )
 
 
-def _limited(advice: Advice, kept: Kept) -> Goal:
-    return next(one.goal for one in advice.question.limits if one.text == kept.limit)
+def _limit(advice: Advice, kept: Kept) -> Limit:
+    return next(one for one in advice.question.limits if one.text == kept.limit)
 
 
 def _dear(advice: Advice) -> list[Goal]:
     """The other goals in which what is advised surely and clearly loses."""
-    found = []
-    for goal in advice.question.goals[1:]:
-        gain = advice.gain(goal.name)
-        if gain is not None and gain.high is not None and gain.high < 0:
-            loss = -math.log1p(gain.gain) if goal.is_ratio else -gain.gain
-            if loss >= DEAR * goal.worth:
-                found.append(goal)
-    return found
+    return [
+        goal
+        for goal in advice.question.goals[1:]
+        if (gain := advice.gain(goal.name)) is not None and _is_dear(goal, gain)
+    ]
+
+
+def _is_dear(goal: Goal, gain: Gain) -> bool:
+    loss = -math.log1p(gain.gain) if goal.is_ratio else -gain.gain
+    return gain.high is not None and gain.high < 0 and loss >= DEAR * goal.worth
 
 
 def _price(advice: Advice) -> list[str]:
@@ -126,6 +135,8 @@ def _price(advice: Advice) -> list[str]:
         found.append(
             f"a flow of CUBIC beside it loses {_percent(harm['harm'])} ({ends}) of its goodput"
         )
+    if (delay := advice.delay_beside()) is not None and _is_dear(DELAY_BESIDE, delay):
+        found.append(change(DELAY_BESIDE, delay))
     return found
 
 
@@ -133,32 +144,26 @@ def _is_harmful(harm: Mapping[str, Any]) -> bool:
     return harm["low"] is not None and harm["low"] > 0 and bool(harm["harm"] >= HARMFUL)
 
 
-def _rather(advice: Advice, gain: Gain) -> list[str]:
-    """The setting that gains most, where it is not the one that is advised, and why not."""
-    broken = {one.candidate for one in advice.broken()}
-    names = {one.name: one for one in advice.log.finalists if one.name not in broken}
-    goal = advice.question.goal
-    own = [one for one in advice.gains if one.goal == goal.name and one.candidate in names]
-    most = max(own, key=lambda one: one.gain, default=None)
-    if most is None or most.gain <= gain.gain or not most.is_better:
+def _preference(advice: Advice) -> list[str]:
+    """Why another setting, which gains more, is not advised."""
+    told = advice.preference
+    if told is None:
         return []
-    fewer = len(names[most.candidate].settings) - len(advice.candidate.settings)
-    again = [
-        next(
-            (it.advised for it in advice.gains
-             if (it.candidate, it.goal) == (name, "retransmissions")), None,
-        )
-        for name in (most.candidate, advice.candidate.name)
-    ]  # fmt: skip
-    if fewer > 0:
-        why = f"has {counted(fewer, 'setting')} less"
-    elif again[0] is not None and again[1] is not None and round(again[0]) > round(again[1]):
-        why = f"sends less again ({number(again[1])} in place of {number(again[0])} %)"
+    goal, ahead = advice.question.goal, told.ahead
+    is_sure = ahead.low is not None and ahead.low > 0
+    little = "too little to count" if is_sure else "which cannot be told from nothing"
+    limits = f" ({_limits(goal, ahead)})" if ahead.low is not None else ""
+    sizes = {one.name: len(one.settings) for one in advice.log.finalists}
+    if told.saved is not None:
+        why = change(next(one for one in advice.question.goals if one.name == told.by), told.saved)
+    elif told.by == "settings":
+        own = counted(sizes[advice.candidate.name], "setting")
+        why = f"{own} changes in place of {sizes[told.over]}"
     else:
-        why = "has smaller buffers"
+        why = "its buffers are smaller"
     return [
-        f"{most.candidate} has {_more(goal, most.gain)} than today ({_limits(goal, most)}), too "
-        f"little ahead to be advised: {advice.candidate.name} {why}."
+        f"{advice.candidate.name} is preferred to {told.over}, whose {goal.words} is "
+        f"{_more(goal, ahead.gain)}{limits}, {little}: {why}."
     ]
 
 
@@ -209,22 +214,8 @@ def _nothing(advice: Advice) -> str:
         return "Change nothing: no setting that was tried did better than today's in the search."
     broken = {one.candidate for one in advice.broken()}
     keeping = [one for one in own if one.candidate not in broken]
-    if (mends := advice.mends()) and not keeping:
-        limit, goal = mends[0].limit, _limited(advice, mends[0])
-        bound = next(one for one in advice.question.limits if one.text == limit)
-        nearest = min(
-            (one for one in advice.limits if one.limit == limit and one.backend == "sim"),
-            key=lambda one: bound.beyond(one.mean),
-        )
-        near = (
-            "and nothing comes nearer"
-            if nearest.candidate == TODAY
-            else f"and {nearest.candidate} comes nearest, with {_value_of(nearest, goal)}"
-        )
-        return (
-            f"Nothing that was examined keeps the limit `{limit}`: with today's setting "
-            f"{goal.words} is {_value_of(mends[0], goal)}, {near}."
-        )
+    if breaches := advice.breaches():
+        return " ".join(_kept_by_none(advice, one) for one in breaches)
     if not keeping:
         return (
             "Change nothing: every setting that was examined breaks a limit, and none that "
@@ -241,6 +232,30 @@ def _nothing(advice: Advice) -> str:
         f"least {_worth(goal)}{_of_few(advice)}. The best that was examined, {best.candidate}: "
         f"{_more(goal, best.gain)}{limits}, {_over(best)}, on sim."
     )
+
+
+def _kept_by_none(advice: Advice, broken: Kept) -> str:
+    """That today's setting breaks a limit, and what comes nearest to it."""
+    limit = _limit(advice, broken)
+    others = [
+        one
+        for one in advice.limits
+        if (one.limit, one.backend) == (broken.limit, broken.backend) and one.candidate != TODAY
+    ]
+    said = (
+        f"Today's setting breaks the limit `{broken.limit}`, with "
+        f"{_number_of(broken, limit.goal)}, and nothing that was examined surely keeps all limits"
+    )
+    nearest = min(others, key=lambda one: limit.beyond(one.mean), default=None)
+    if nearest is None or limit.beyond(nearest.mean) >= limit.beyond(broken.mean):
+        return f"{said}, or comes nearer."
+    goal = advice.question.goal
+    own = next(
+        (it for it in advice.gains if (it.candidate, it.goal) == (nearest.candidate, goal.name)),
+        None,
+    )
+    at = f"; {change(goal, own)}" if own is not None and goal != limit.goal else ""
+    return f"{said}. {nearest.candidate} comes nearest, with {_value_of(nearest, limit.goal)}{at}."
 
 
 def _of_few(advice: Advice) -> str:
@@ -281,12 +296,12 @@ def change(goal: Goal, gain: Gain) -> str:
 
 def _over(gain: Gain) -> str:
     if gain.of == "paths":
-        return f"over {gain.n} paths"
+        return f"over {counted(gain.n, 'path')} with {counted(gain.seeds, 'seed')} each"
     if gain.of == "seeds":
-        return f"over all paths, with {gain.n} seeds each"
+        return f"over all paths with {counted(gain.n, 'seed')} each"
     if gain.low is not None and gain.low == gain.high:
         return f"in one run of each, as nothing is random and {gain.n} seeds are all equal"
-    return f"in {gain.n} runs"
+    return f"in {counted(gain.n, 'run')}"
 
 
 def _signed(goal: Goal, gain: float) -> float:
@@ -352,23 +367,35 @@ def limits(advice: Advice) -> list[str]:
         ]
         if told:
             found.append(f"Limit `{limit.text}`: {'; '.join(told)}.")
-        gains = {one.candidate: one for one in advice.gains
-                 if one.goal == advice.question.goal.name}  # fmt: skip
-        out = [
-            one
-            for one in own.values()
-            if one.verdict in BREAKS and one.candidate not in names and one.backend == "sim"
-            and (own_gain := gains.get(one.candidate)) is not None and own_gain.is_better
-            and own_gain.gain >= advice.question.goal.worth
-        ]  # fmt: skip
-        if out:
-            several = ", ".join(
-                f"{one.candidate} ({gain(advice.question.goal, gains[one.candidate].gain)}; "
-                f"{_number_of(one, limit.goal)})"
-                for one in out
-            )
-            found.append(f"Better and not advised, since it breaks that limit: {several}.")
+        if out := _barred(advice, limit):
+            found.append(f"Better and not advised, since it breaks that limit: {out}.")
     return found
+
+
+def _barred(advice: Advice, limit: Limit) -> str:
+    """What would be better but breaks a limit: by how much it is better, and beyond the limit."""
+    goal, known = advice.question.goal, {advice.candidate.name, TODAY}
+    better = {
+        one.candidate: one
+        for one in advice.gains
+        if one.goal == goal.name and one.is_better and one.gain >= goal.worth
+    }
+    out = [
+        one
+        for one in advice.broken()
+        if one.limit == limit.text and one.candidate in better.keys() - known
+    ]
+    out.sort(key=lambda one: -better[one.candidate].gain)
+    unit, beyond = _unit_of_gain(goal), _unit_of_difference(limit.goal)
+    named = []
+    for one in out[:FEW_BARRED]:
+        told = better[one.candidate]
+        named.append(
+            f"{one.candidate}, {gain(goal, told.gain)} ({span_of(goal, told)}{unit}), with "
+            f"{_number_of(one, limit.goal)}, {number(limit.beyond(one.mean))}{beyond} beyond it"
+        )
+    rest = [f"and {len(out) - FEW_BARRED} more"] if len(out) > FEW_BARRED else []
+    return "; ".join([*named, *rest])
 
 
 def _keeps(one: Kept, goal: Goal) -> str:
@@ -402,17 +429,18 @@ def cost(advice: Advice) -> list[str]:
             found.append(f"{change(goal, gain)}.")
     if found:
         found = [f"With it, {'; '.join(one.rstrip('.') for one in found)}."]
+    if (delay := advice.delay_beside()) is not None and not _is_dear(DELAY_BESIDE, delay):
+        found.append(f"{_sentence(change(DELAY_BESIDE, delay))}, {_over(delay)}.")
     harm = advice.harm
     if harm is not None:
+        where = f"{'in' if harm['of'] == 'runs' else 'over'} {count(harm['n'], harm['of'])}"
         if harm["low"] is not None and harm["low"] < 0 < harm["high"]:
             ends = [harm["low"], harm["high"]]
             found.append(
                 "What a flow of CUBIC beside it loses of its goodput by the change cannot be told: "
-                f"{_percent(ends[0], sign=False)} to {_percent(ends[1])}, "
-                f"{'in' if harm['of'] == 'runs' else 'over'} {harm['n']} {harm['of']}."
+                f"{_percent(ends[0], sign=False)} to {_percent(ends[1])}, {where}."
             )
             return found
-        where = f"{'in' if harm['of'] == 'runs' else 'over'} {harm['n']} {harm['of']}"
         means = f"{number(harm['advised'])} in place of {number(harm['today'])} Mbit/s, {where}"
         if _is_harmful(harm):
             found.append(f"That flow of CUBIC beside it has {means}.")
@@ -440,10 +468,11 @@ def why(advice: Advice) -> list[str]:
     grown = max(causes, key=lambda name: after[name] - before[name])
     then = max(causes, key=lambda name: after[name])
     found = []
+    path = " on the first path" if advice.question.over else ""
     if before[apart] - after[apart] >= APART:
         found.append(
-            f"Why: today the sender spends {before[apart]:.0f} % of its time waiting for "
-            f"{WAITS[apart][1]}; with the change {after[apart]:.0f} %."
+            f"Why, by one run of each{path}: today the sender spends {before[apart]:.0f} % of its "
+            f"time waiting for {WAITS[apart][1]}; with the change {after[apart]:.0f} %."
         )
     if after[grown] - before[grown] >= APART:
         found.append(
@@ -514,17 +543,20 @@ def alone(advice: Advice) -> list[str]:
     if not several:
         return []
     goal = GOALS[several[0].goal]
-    worse = [one for one in several if one.high is not None and one.high <= -goal.worth]
+    worth = goal.worth
+    worse = [one for one in several if one.high < 0 and one.gain <= -worth]  # type: ignore[operator]
     rest = [one for one in several if one not in worse]
+    same = [one for one in rest if one.low is not None and one.low > -worth]
     heads = {
-        f"What alone brings less than {_worth(goal)}": rest,
+        f"What alone makes a difference of less than {_worth(goal)}": same,
         "What alone makes it worse": worse,
+        f"What alone brings less than {_worth(goal)}, and may make it worse": [
+            one for one in rest if one not in same
+        ],
     }
     return [
         f"{head} ({goal.words}; positive is better): "
-        + ", ".join(
-            f"{one.candidate} ({gain(goal, one.low)} to {gain(goal, one.high)})" for one in own
-        )
+        + ", ".join(f"{one.candidate} ({span_of(goal, one)}{_unit_of_gain(goal)})" for one in own)
         + "."
         for head, own in heads.items()
         if own
@@ -533,12 +565,32 @@ def alone(advice: Advice) -> list[str]:
 
 def left_out(advice: Advice) -> list[str]:
     found = list(advice.log.notes)
+    for stage, had in advice.seeds().items():
+        if had < (wanted := advice.log.seeds.get(stage, had)):
+            found.append(
+                f"Shortened to keep to the budget: {STAGES[stage]} {had} in place of "
+                f"{counted(wanted, 'seed')}."
+            )
+    examined = {one.candidate for one in advice.gains}
+    if advice.log.barred is not None and advice.log.barred not in examined:
+        found.append(
+            f"Not examined for want of time: {advice.log.barred}, which did best in the search but "
+            "for a limit."
+        )
     if advice.log.left_out:
         found.append(
             f"Not tried for want of time: {', '.join(advice.log.left_out)}. A larger budget tries "
             "them."
         )
     return found
+
+
+STAGES = {
+    "evidence": "the evidence has",
+    "confirmation": "the kernel has",
+    BESIDE: "the harm to others has",
+}
+"""The stages of which the number of seeds is told."""
 
 
 def gain(goal: Goal, value: float | None) -> str:
@@ -556,9 +608,16 @@ def span_of(goal: Goal, told: Gain) -> str:
     return " to ".join(gain(goal, end).removesuffix(unit) for end in (told.low, told.high))
 
 
+def count(number: int, of: str) -> str:
+    """So many runs, paths or seeds."""
+    return counted(number, of.removesuffix("s"))
+
+
 def _unit_of_gain(goal: Goal) -> str:
-    if goal.is_ratio:
-        return " %"
+    return " %" if goal.is_ratio else _unit_of_difference(goal)
+
+
+def _unit_of_difference(goal: Goal) -> str:
     # Of a percentage, the difference is in points of it.
     return " points" if goal.unit == "%" else f" {goal.unit}" if goal.unit else ""
 

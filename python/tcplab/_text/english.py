@@ -16,3 +16,8 @@ def listed(names: Iterable[str], most: int = 6) -> str:
 def counted(number: int, what: str) -> str:
     """A number with its noun: `1 run`, `2 runs`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def were(number: int) -> str:
+    """The verb of so many: `was`, `were`."""
+    return "was" if number == 1 else "were"
