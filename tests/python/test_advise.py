@@ -208,6 +208,29 @@ def test_what_cannot_be_asked_is_refused(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("is_for_several", [False, True])
+def test_a_folder_belongs_to_one_question(
+    is_for_several: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = tmp_path / "paths.toml"
+    paths.write_text('[[destinations]]\nprefix = "192.0.2.0/24"\nrate = "1 Mbit/s"\nrtt = "9 ms"\n')
+    other = ["--destinations", str(paths)] if is_for_several else ["--rate", "2M"]
+    own = ["advise", "--rate", "1M", "--change", "tlp=false", "--on", "sim", "--quiet", "--out"]
+    out = tmp_path / "out"
+    assert main([*own, str(out)]) == 0
+    answer = capsys.readouterr().out
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert main(["advise", *other, "--on", "sim", "--quiet", "--out", str(out)]) == 2
+    said = capsys.readouterr()
+    assert f"{out}: belongs to another question, that of `tcplab " in said.err
+    assert "name another folder, or remove this one" in said.err
+    assert not said.out
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    # The same question goes on, here to the same answer.
+    assert main([*own, str(out)]) == 0
+    assert capsys.readouterr().out == answer
+
+
 def test_a_twin_that_does_not_fit_gets_no_advice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -259,9 +259,19 @@ def test_a_dry_run_shows_all_steps_also_where_a_requirement_is_missing(
         sh sender/apply.sh --dry-run >dry 2>errors && exit 2
         test ! -e "$STATE" || exit 3
         sh sender/apply.sh >said 2>&1 && exit 4
+        ip -o route show exact default >routes
         exit 0
     """)
-    assert "apply.sh was not run" in (tmp_path / "undry").read_text()
+    first, *values, last = (tmp_path / "undry").read_text().splitlines()
+    assert "apply.sh was not run" in first
+    # The routes as they are, which undo.sh would restore.
+    shown = (tmp_path / "routes").read_text().replace(" lock ", " ").splitlines()
+    routes = {line.strip() for line in shown}
+    change_back = "ip -4 route change "
+    changed = {one.removeprefix(change_back) for one in values if one.startswith(change_back)}
+    assert changed
+    assert changed <= routes
+    assert last == "dry run: nothing was changed"
     steps = (tmp_path / "dry").read_text()
     assert "missing: this kernel has no congestion control nowhere" in steps
     assert "initcwnd 20" in steps

@@ -69,13 +69,14 @@ def advise(
         backend: `linux` if the kernel has to confirm it, `sim` if it need not; by default it does
             where one is built.
         out: A folder for the results of all runs and the page. The same call with the same folder
-            goes on where one was stopped.
+            goes on where one was stopped; a folder that belongs to another question is refused.
         workers: How many runs go on at once.
         progress: Whether progress is shown.
 
     Raises:
         ConfigError: The experiment cannot be run, a goal cannot be measured, nothing may be
-            changed, or the twin of a capture does not behave like it.
+            changed, the twin of a capture does not behave like it, or the folder belongs to
+            another question.
         KernelError: The kernel has to confirm it, and cannot be had.
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. What was found until then is in the folder.
@@ -144,9 +145,10 @@ def advice_in(
     command: str | None = None,
     notes: Sequence[str] = (),
     say: Callable[[str], object] = lambda _: None,
+    replaces: bool = False,
 ) -> tuple[Advice, bool]:
     """Advice, written to a folder; and whether it was stopped before its end. `notes` are what is
-    to be known of the experiment.
+    to be known of the experiment. If it `replaces`, the folder may belong to another question.
     """
     if backend == "linux":
         # An experiment that no kernel can run is refused at once.
@@ -155,7 +157,7 @@ def advice_in(
         ).plans("linux")
     asked = varied(asked)
     text = toml_writer.written(asked.plain | {"advise": asked.asked})
-    ask(f"# What `tcplab advise` was asked.\n\n{text}", folder / QUESTION)
+    ask(f"# What `tcplab advise` was asked.\n\n{text}", folder / QUESTION, replaces=replaces)
     say(f"path     {words.path(asked)}")
     laboratory = Laboratory(asked, folder, budget_s, workers, progress)
     found, is_stopped = advised(laboratory, backend=backend, also=also, notes=notes, say=say)

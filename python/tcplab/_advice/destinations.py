@@ -19,8 +19,15 @@ from tcplab._advice import applied, words
 from tcplab._advice.advice import BESIDE, Advice, harm_in, read
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
-from tcplab._advice.kept import APPLY, DESTINATIONS, ask, keep_scripts, scripts_of
-from tcplab._advice.kept import QUESTION as OWN
+from tcplab._advice.kept import (
+    APPLY,
+    DESTINATIONS,
+    LISTED,
+    QUESTION,
+    ask,
+    keep_scripts,
+    scripts_of,
+)
 from tcplab._advice.levers import Candidate, cost
 from tcplab._advice.question import Question, question
 from tcplab._advice.search import run_beside
@@ -30,9 +37,6 @@ from tcplab._experiment.runnable import Runnable
 from tcplab._store.atomic_write import put
 from tcplab._text import markup
 from tcplab._text.blocks import Block, Heading, Items, Rows
-
-QUESTION = "destinations.toml"
-"""The file of destinations, as it was given."""
 
 Address = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -149,17 +153,19 @@ def chosen(
     workers: int | None = None,
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
+    replaces: bool = False,
 ) -> list[Chosen]:
     """A setting for each destination: first the best of each alone, then as few as nothing is lost
     by. `text` is the file that lists them; `experiment` makes that of flags.
 
     Raises:
-        ConfigError: A destination has no such path, or a goal that it cannot measure.
+        ConfigError: A destination has no such path, or a goal that it cannot measure, or the folder
+            belongs to another question, which must stay.
         KeyboardInterrupt: Ctrl-C. The same call goes on from there.
     """
     # All are checked before anything runs.
     asked = [_question(one, experiment) for one in several]
-    ask(text, folder / QUESTION)
+    ask(text, folder / LISTED, replaces=replaces)
     own = []
     for number, (one, about) in enumerate(zip(several, asked, strict=True)):
         say(f"{one.name}, {number + 1} of {len(several)}")
@@ -171,6 +177,7 @@ def chosen(
             workers=workers,
             progress=progress,
             also=(BESIDE,),
+            replaces=replaces,
         )
         if is_stopped:
             raise KeyboardInterrupt
@@ -355,9 +362,9 @@ def repeated(folder: Path) -> list[str]:
     """
     try:
         stored = json.loads((folder / DESTINATIONS).read_text(encoding="utf-8"))
-        several = destinations(folder / QUESTION)
+        several = destinations(folder / LISTED)
         within = [folder / place_of(number, one) for number, one in enumerate(several)]
-        found = shared(several, [read(one, question(load(one / OWN))) for one in within], folder)
+        found = shared(several, [read(one, question(load(one / QUESTION))) for one in within], folder)
         files = files_of(found)
         now = json.loads(json.dumps(plain(found, files, stored["command"])))
         written = {f"{APPLY}/{name}": text.encode() for name, text in files.items()}

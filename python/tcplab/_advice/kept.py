@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tcplab._core import ConfigError
 from tcplab._store.atomic_write import put
 from tcplab._warnings import TcplabWarning
 
@@ -20,22 +21,60 @@ QUESTION = "question.toml"
 DESTINATIONS = "destinations.json"
 """The same of advice for several destinations."""
 
+LISTED = "destinations.toml"
+"""The file of destinations, as it was given."""
+
+ANSWERS = {QUESTION: ADVICE, LISTED: DESTINATIONS}
+"""The file with the answer, by that of the question."""
+
 APPLY = "apply"
 """The folder of the scripts."""
 
 
-def ask(text: str, file: Path) -> None:
-    """Writes what is asked; warns if the folder has the answer to another question."""
-    with suppress(OSError):
-        if file.read_bytes() != text.encode():
-            warnings.warn(
-                f"{file.parent}: has the answer to another question, which is replaced; its runs "
-                "stay",
-                TcplabWarning,
-                stacklevel=2,
+def ask(text: str, file: Path, *, replaces: bool) -> None:
+    """Writes what is asked. The same question goes on where it was stopped. If the folder belongs
+    to another question, that is replaced with a warning, or this one refused.
+
+    Raises:
+        ConfigError: The folder belongs to another question, which must stay.
+        OSError: The folder cannot be written.
+    """
+    folder = file.parent
+    held = [name for name in (QUESTION, LISTED) if (folder / name).exists()]
+    if held and (held != [file.name] or file.read_bytes() != text.encode()):
+        if not replaces:
+            raise ConfigError(
+                f"{folder}: belongs to another question, {_asked_by(folder, held[0])}; name another "
+                "folder, or remove this one"
             )
-    file.parent.mkdir(parents=True, exist_ok=True)
+        warnings.warn(
+            f"{folder}: has the answer to another question, which is replaced; its runs stay",
+            TcplabWarning,
+            stacklevel=2,
+        )
+        for name in held:
+            if name != file.name:
+                _remove(folder, name)
+    folder.mkdir(parents=True, exist_ok=True)
     put(text.encode(), file)
+
+
+def _remove(folder: Path, name: str) -> None:
+    """Removes a question and its answer; its runs stay."""
+    answer = ANSWERS[name]
+    keep_scripts(folder, {}, scripts_of(folder, answer))
+    (folder / name).unlink()
+    for ending in (".json", ".md", ".html"):
+        (folder / answer).with_suffix(ending).unlink(missing_ok=True)
+
+
+def _asked_by(folder: Path, name: str) -> str:
+    """What a folder was asked: the command, if there is an answer."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        command = json.loads((folder / ANSWERS[name]).read_text(encoding="utf-8"))["command"]
+        if isinstance(command, str):
+            return f"that of `{command}`"
+    return f"that of {name} in it"
 
 
 def keep_scripts(folder: Path, scripts: Mapping[str, str], previous: list[str]) -> None:

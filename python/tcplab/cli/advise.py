@@ -118,8 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="folder for the page, the files and all runs (default: results/advise, with the name "
-        "of the file)",
+        help="folder for the page, the files and all runs; the same question goes on in it, another "
+        "is refused (default: results/advise, with the name of the file, where the last answer is "
+        "replaced)",
     )
     _arguments.add_workers(parser)
     parser.add_argument(
@@ -166,6 +167,7 @@ def run(args: argparse.Namespace) -> int:
         progress=False if args.quiet else None,
         command=_core.printable(shlex.join(["tcplab", *sys.argv[1:]])),
         notes=notes,
+        replaces=args.out is None,
         say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
     )
     say(_advice.shown(out, args.format))
@@ -199,6 +201,7 @@ def _by_destination(args: argparse.Namespace) -> int:
         backend=args.on,
         workers=args.workers,
         progress=False if args.quiet else None,
+        replaces=args.out is None,
         say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
     )
     files = destinations.write(found, out, command)

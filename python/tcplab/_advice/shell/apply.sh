@@ -180,6 +180,20 @@ readable() {
     printf '%s\n' "${words# }"
 }
 
+# list: prints the saved values as undo.sh restores them, and ends.
+list() {
+    while read -r what rest; do
+        case $what in
+        sysctl | file) say "${rest%% *} = ${rest#* }" ;;
+        route) say "ip -${rest%% *} route change ${rest#* }" ;;
+        added) say "ip -${rest%% *} route del ${rest#* }" ;;
+        queue) say "the queue of ${rest%% *}: ${rest#* }" ;;
+        module) say "modprobe -r $rest" ;;
+        esac
+    done <"$STATE/before"
+    exit 0
+}
+
 # ---- Changes ----
 
 set_sysctl() {
@@ -289,6 +303,7 @@ keep boot "$(boot)"
 save
 mv "$STATE/new" "$STATE/before"
 if [ "$DRY" = yes ]; then
+    [ "${LIST:-no}" = no ] || list
     change
     over
 fi

@@ -6,6 +6,7 @@
 #
 # STATE   folder of the saved values (default: @STATE@)
 set -uf
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 STATE=${STATE:-@STATE@}
 
 @COMMON@
@@ -108,7 +109,8 @@ mode "$@"
 [ "$DRY" = yes ] || need_root
 if [ ! -e "$STATE/before" ]; then
     [ "$DRY" = yes ] || fail "nothing to undo: there is no $STATE/before"
-    say "apply.sh was not run: it saves the current values in $STATE/before, and this restores them"
+    say "apply.sh was not run; it would save these values in $STATE/before, and this restores them:"
+    LIST=yes sh "$here/apply.sh" --dry-run
     over
 fi
 failed=0 skipped=0
