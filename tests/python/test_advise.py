@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab._advice import limits, terrain, words
+from tcplab._advice import limits, phrases, terrain, words
 from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
 from tcplab._advice.distributions import Distribution
 from tcplab._advice.evidence import found, preferred
@@ -276,7 +276,7 @@ def test_a_gain_is_the_ratio_of_means() -> None:
     # Less is better for times: half the time is twice as fast, and reported as half less.
     (gain,) = found(rows(other, today, "completion"), [GOALS["completion"]], "sim")
     assert gain.gain == pytest.approx(1)
-    assert "mean completion time is 5 in place of 10 s: 50 % less" in words.change(
+    assert "mean completion time is 5 in place of 10 s: 50 % less" in phrases.change(
         GOALS["completion"], gain
     )
 
