@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab._advice import limits, terrain, words
+from tcplab._advice import limits, phrases, terrain, words
 from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
 from tcplab._advice.distributions import Distribution
 from tcplab._advice.evidence import found, preferred
@@ -299,7 +300,7 @@ def test_a_gain_is_the_ratio_of_means() -> None:
     # Less is better for times: half the time is twice as fast, and reported as half less.
     (gain,) = found(rows(other, today, "completion"), [GOALS["completion"]], "sim")
     assert gain.gain == pytest.approx(1)
-    assert "mean completion time is 5 in place of 10 s: 50 % less" in words.change(
+    assert "mean completion time is 5 in place of 10 s: 50 % less" in phrases.change(
         GOALS["completion"], gain
     )
 
@@ -703,6 +704,38 @@ def test_gains_that_cannot_be_told_apart_are_decided_by_their_cost() -> None:
     assert why.ahead.low < 0
     assert why.saved is not None
     assert why.saved.gain == pytest.approx(11)
+
+
+def test_the_number_of_seeds_is_the_same_wherever_it_is_told(
+    advised: tuple[Path, lab.Advice],
+) -> None:
+    # Stopped, or short of time: the stages had fewer seeds than they were to have.
+    out, advice = advised
+    log = Log.of({**advice.log.plain(), "seeds": {"evidence": 40, "beside": 40}})
+    found = concluded(question(loaded(lossy()), change=CHANGE), out, log)
+    gain = found.gain()
+    assert gain is not None
+    assert f"on sim, in {gain.seeds} runs, by seeds" in words.answer(found)[0]
+    notes = words.left_out(found)
+    assert f"the evidence has {gain.seeds} in place of 40 seeds" in notes[0]
+    assert f"the harm to others has {found.plain()['harm']['seeds']} in place of 40" in notes[1]
+    assert {one["seeds"] for one in found.plain()["gains"]} == {gain.seeds}
+
+
+def test_what_does_harm_alone_is_told_apart(advised: tuple[Path, lab.Advice]) -> None:
+    _, advice = advised
+    base = next(one for one in advice.gains if one.goal == "goodput")
+
+    def told(gain: float, low: float, high: float) -> str:
+        one = replace(base, candidate="min_rto 50 ms", gain=gain, low=low, high=high)
+        log = replace(advice.log, singles={"min_rto": of(("min_rto", "50 ms"))})
+        return " ".join(words.alone(replace(advice, gains=[one], log=log)))
+
+    assert told(-0.4, -0.52, -0.1).startswith("What alone makes it worse (goodput;")
+    assert told(0.0, -0.01, 0.01).startswith("What alone makes a difference of less than 2 % (")
+    assert told(-0.4, -0.52, 0.01).startswith("What alone brings less than 2 %, and may make it ")
+    assert "min_rto 50 ms (-52 to -10 %)" in told(-0.4, -0.52, -0.1)
+    assert not told(0.4, 0.3, 0.5)
 
 
 def test_a_price_is_told_with_the_gain(tmp_path: Path) -> None:

@@ -9,6 +9,6 @@
 | the candidates, and the race among them; where runs are kept | `race`, `stages` |
 | how much better, and how sure | `evidence` |
 | why, and where it flips | `causes`, `terrain` |
-| the answer, in sentences, as JSON and as a page | `advice`, `words`, `page` |
+| the answer, in sentences, as JSON and as a page | `advice`, `words`, `phrases`, `page` |
 | the files that put it in and take it out | `applied`, `sockops`, and the scripts in `shell` |
 """

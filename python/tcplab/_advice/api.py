@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core
-from tcplab._advice import applied, page, words
+from tcplab._advice import applied, page, phrases
 from tcplab._advice.advice import Advice, read
 from tcplab._advice.goals import measured
 from tcplab._advice.kept import ADVICE, APPLY, QUESTION, ask, keep_scripts, scripts_of
@@ -158,7 +158,7 @@ def advice_in(
     asked = varied(asked)
     text = toml_writer.written(asked.plain | {"advise": asked.asked})
     ask(f"# What `tcplab advise` was asked.\n\n{text}", folder / QUESTION, replaces=replaces)
-    say(f"path     {words.path(asked)}")
+    say(f"path     {phrases.path(asked)}")
     laboratory = Laboratory(asked, folder, budget_s, workers, progress)
     found, is_stopped = advised(laboratory, backend=backend, also=also, notes=notes, say=say)
     _write(found, folder, command)

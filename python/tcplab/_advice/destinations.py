@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core
-from tcplab._advice import applied, words
+from tcplab._advice import applied, phrases
 from tcplab._advice.advice import BESIDE, Advice, harm_in, read
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
@@ -297,12 +297,12 @@ def rows(several: Sequence[Chosen]) -> list[list[str]]:
         if told is None or told.low is None:
             row.append("-")
         else:
-            row.append(f"{words.gain(goal, told.gain)} ({words.span_of(goal, told)})")
+            row.append(f"{phrases.gain(goal, told.gain)} ({phrases.span_of(goal, told)})")
         if harm is None or harm["low"] is None:
             row.append("-")
         else:
-            limits = (words.number(100 * harm[end]) for end in ("low", "high"))
-            row.append(f"{words.share(harm['harm'])} ({' to '.join(limits)})")
+            limits = (phrases.number(100 * harm[end]) for end in ("low", "high"))
+            row.append(f"{phrases.share(harm['harm'])} ({' to '.join(limits)})")
         found.append(row)
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from tcplab import _core
-from tcplab._advice import terrain, words
+from tcplab._advice import phrases, terrain, words
 from tcplab._advice.advice import CHANGE, NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.levers import TODAY
@@ -62,7 +62,7 @@ def _about(advice: Advice) -> list[Block]:
     """The path, the traffic and what was searched."""
     question = advice.question
     items = [
-        f"bottleneck `{question.bottleneck()['name']}`: {words.path(question)}",
+        f"bottleneck `{question.bottleneck()['name']}`: {phrases.path(question)}",
         f"flows that may change: {', '.join(question.flows[:8])}"
         + (f" and {len(question.flows) - 8} more" if len(question.flows) > 8 else ""),
         f"what is to be best: {question.goal.words}; it may be changed at the "
@@ -71,10 +71,10 @@ def _about(advice: Advice) -> list[Block]:
     if question.over:
         items.append(
             f"it is to hold over {len(question.points())} paths: "
-            + "; ".join(f"{key} {words.span(given)}" for key, given in question.over.items())
+            + "; ".join(f"{key} {phrases.span(given)}" for key, given in question.over.items())
         )
     tried = [
-        f"{key} ({', '.join(words.value(one.value) for one in several)})"
+        f"{key} ({', '.join(phrases.value(one.value) for one in several)})"
         for key, several in question.settings.items()
     ]
     items.append(f"tried beside today's: {'; '.join(tried)}")
@@ -132,11 +132,13 @@ def _gains(advice: Advice) -> list[Block]:
 def _row(one: Gain, advice: Advice) -> list[str]:
     goal = next(goal for goal in advice.question.goals if goal.name == one.goal)
     unit = f" {goal.unit}" if goal.unit else ""
-    means = ["-" if it is None else f"{words.number(it)}{unit}" for it in (one.today, one.advised)]
-    gain = [words.gain(goal, it) for it in (one.gain, one.low, one.high)]
+    means = [
+        "-" if it is None else f"{phrases.number(it)}{unit}" for it in (one.today, one.advised)
+    ]
+    gain = [phrases.gain(goal, it) for it in (one.gain, one.low, one.high)]
     interval = "-" if one.low is None else f"{gain[1]} to {gain[2]}"
     name = f"**{one.candidate}**"
-    return [name, goal.words, one.backend, *means, gain[0], interval, words.count(one.n, one.of)]
+    return [name, goal.words, one.backend, *means, gain[0], interval, phrases.count(one.n, one.of)]
 
 
 def _chart(advice: Advice) -> alt.LayerChart:
@@ -182,7 +184,7 @@ def _map(advice: Advice) -> list[Block]:
     of = {(one[terrain.RTT], one[terrain.LOSS]): one for one in cells}
     goal = advice.question.goal
     rows = [
-        [f"{words.number(trip)} ms", *(_cell(of.get((trip, loss)), goal) for loss in losses)]
+        [f"{phrases.number(trip)} ms", *(_cell(of.get((trip, loss)), goal) for loss in losses)]
         for trip in trips
     ]
     return [
@@ -191,7 +193,7 @@ def _map(advice: Advice) -> list[Block]:
         "that of the evidence). Today's where no interval reaches what is worth a change, and `?` "
         "where it cannot be told.",
         Picture("map", "What does best, by round trip and losses", partial(_drawn_map, cells)),
-        Rows(["", *(words.loss(one) for one in losses)], rows),
+        Rows(["", *(phrases.loss(one) for one in losses)], rows),
     ]
 
 
@@ -202,7 +204,7 @@ def _cell(cell: Mapping[str, Any] | None, goal: Any) -> str:
         return "today's"
     if cell["best"] == terrain.UNTOLD:
         return "?"
-    gain = [words.gain(goal, cell[it]) for it in ("gain", "low", "high")]
+    gain = [phrases.gain(goal, cell[it]) for it in ("gain", "low", "high")]
     return f"{cell['best']}: {gain[0]} ({gain[1]} to {gain[2]})"
 
 
@@ -212,14 +214,14 @@ def _drawn_map(cells: Sequence[Mapping[str, Any]]) -> alt.Chart:
     names = list(dict.fromkeys([*told.values(), *others]))
     rows = [
         {
-            "round trip": f"{words.number(one[terrain.RTT])} ms",
-            "loss": words.loss(one[terrain.LOSS]),
+            "round trip": f"{phrases.number(one[terrain.RTT])} ms",
+            "loss": phrases.loss(one[terrain.LOSS]),
             "best": told.get(one["best"], one["best"]),
         }
         for one in cells
     ]
-    trips = [f"{words.number(one)} ms" for one in sorted({it[terrain.RTT] for it in cells})]
-    losses = [words.loss(one) for one in sorted({it[terrain.LOSS] for it in cells})]
+    trips = [f"{phrases.number(one)} ms" for one in sorted({it[terrain.RTT] for it in cells})]
+    losses = [phrases.loss(one) for one in sorted({it[terrain.LOSS] for it in cells})]
     base = alt.Chart(data(rows)).encode(
         x=alt.X("loss:N", sort=losses, title="losses by chance", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("round trip:N", sort=trips[::-1], title="round trip"),
@@ -253,10 +255,10 @@ def _paths(advice: Advice) -> Rows:
     rows = [
         [
             one["point"],
-            words.gain(goal, one["gain"]),
+            phrases.gain(goal, one["gain"]),
             "-"
             if one["low"] is None
-            else f"{words.gain(goal, one['low'])} to {words.gain(goal, one['high'])}",
+            else f"{phrases.gain(goal, one['low'])} to {phrases.gain(goal, one['high'])}",
             str(one["n"]),
         ]
         for one in sorted(advice.paths, key=lambda one: one["gain"])

@@ -372,7 +372,7 @@ def _map(search: _Search) -> None:
         runs = (1 + len(contenders)) * len(grid) * terrain.SEEDS
         if search.cost_s(runs) <= search.laboratory.left_s():
             break
-    if not search.has_time(runs, "the map of round trips and losses"):
+    if not contenders or not search.has_time(runs, "the map of round trips and losses"):
         return
     if len(grid) < len(whole):
         search.shortened(

@@ -12,9 +12,26 @@ from tcplab._advice.advice import BESIDE, NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import DELAY_BESIDE, Gain
 from tcplab._advice.goals import GOALS, Goal
 from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, Kept
-from tcplab._advice.levers import TODAY, Candidate, word
+from tcplab._advice.levers import TODAY, Candidate
 from tcplab._advice.limits import Limit
-from tcplab._advice.question import Question, room
+from tcplab._advice.phrases import (
+    change,
+    count,
+    gain,
+    interval,
+    loss,
+    more,
+    number,
+    over,
+    percent,
+    sentence,
+    signed,
+    span_of,
+    unit_of_difference,
+    unit_of_gain,
+    value,
+    worth,
+)
 from tcplab._text.english import counted
 from tcplab.capture import WAITS
 
@@ -56,11 +73,11 @@ def answer(advice: Advice) -> list[str]:
         ]
     told = change(goal, gain)
     if mended := [_mended(advice, one) for one in advice.breaches()]:
-        told = f"{'; '.join(mended)}. {_sentence(told)}"
+        told = f"{'; '.join(mended)}. {sentence(told)}"
     if price := _price(advice):
         told += f", at a price: {'; '.join(price)}"
     found = [
-        f"{_imperative(advice.candidate)}: {told}. The gain is measured on sim, {_over(gain)}, by "
+        f"{_imperative(advice.candidate)}: {told}. The gain is measured on sim, {over(gain)}, by "
         "seeds that the search did not use.",
         *_preference(advice),
     ]
@@ -70,7 +87,7 @@ def answer(advice: Advice) -> list[str]:
         found.append(f"The kernel's runs are not finished: {few} to confirm it.")
     elif on_kernel is not None:
         kernel = advice.log.backend or "linux"
-        words = f"{change(goal, on_kernel)}, {_over(on_kernel)}"
+        words = f"{change(goal, on_kernel)}, {over(on_kernel)}"
         if advice.verdict == UNCONFIRMED:
             broken = [one for one in advice.broken("linux") if one.candidate == on_kernel.candidate]
             why = (
@@ -131,9 +148,9 @@ def _price(advice: Advice) -> list[str]:
         change(goal, gain) for goal in _dear(advice) if (gain := advice.gain(goal.name)) is not None
     ]
     if (harm := advice.harm) and _is_harmful(harm):
-        ends = f"{_percent(harm['low'], sign=False)} to {_percent(harm['high'])}"
+        ends = f"{percent(harm['low'], sign=False)} to {percent(harm['high'])}"
         found.append(
-            f"a flow of CUBIC beside it loses {_percent(harm['harm'])} ({ends}) of its goodput"
+            f"a flow of CUBIC beside it loses {percent(harm['harm'])} ({ends}) of its goodput"
         )
     if (delay := advice.delay_beside()) is not None and _is_dear(DELAY_BESIDE, delay):
         found.append(change(DELAY_BESIDE, delay))
@@ -152,7 +169,7 @@ def _preference(advice: Advice) -> list[str]:
     goal, ahead = advice.question.goal, told.ahead
     is_sure = ahead.low is not None and ahead.low > 0
     little = "too little to count" if is_sure else "which cannot be told from nothing"
-    limits = f" ({_limits(goal, ahead)})" if ahead.low is not None else ""
+    limits = f" ({interval(goal, ahead)})" if ahead.low is not None else ""
     sizes = {one.name: len(one.settings) for one in advice.log.finalists}
     if told.saved is not None:
         why = change(next(one for one in advice.question.goals if one.name == told.by), told.saved)
@@ -163,16 +180,12 @@ def _preference(advice: Advice) -> list[str]:
         why = "its buffers are smaller"
     return [
         f"{advice.candidate.name} is preferred to {told.over}, whose {goal.words} is "
-        f"{_more(goal, ahead.gain)}{limits}, {little}: {why}."
+        f"{more(goal, ahead.gain)}{limits}, {little}: {why}."
     ]
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _than_today(goal: Goal, gain: float) -> str:
-    said = _more(goal, gain)
+    said = more(goal, gain)
     return "the same as today's" if said == "the same" else f"{said} than today's"
 
 
@@ -181,9 +194,9 @@ def _limits_at(advice: Advice, point: str) -> str:
     own = next((one for one in advice.paths if one["point"] == point), None)
     if own is None or own["low"] is None:
         return ""
-    ends = sorted(_signed(advice.question.goal, own[it]) for it in ("low", "high"))
+    ends = sorted(signed(advice.question.goal, own[it]) for it in ("low", "high"))
     goal = advice.question.goal
-    text = [_percent(one, sign=False) if goal.is_ratio else number(one) for one in ends]
+    text = [percent(one, sign=False) if goal.is_ratio else number(one) for one in ends]
     unit = " %" if goal.is_ratio else f" {goal.unit}" if goal.unit else ""
     return f" ({text[0]} to {text[1]}{unit} more, by {counted(own['n'], 'run')})"
 
@@ -222,15 +235,15 @@ def _nothing(advice: Advice) -> str:
             "keeps all of them did better than today's in the search."
         )
     best = max(keeping, key=lambda one: one.gain)
-    limits = f" ({_limits(goal, best)})" if best.low is not None else ""
+    limits = f" ({interval(goal, best)})" if best.low is not None else ""
     if best.low is not None and best.low > 0 and best.gain >= goal.worth and not best.is_better:
         number = len(advice.log.finalists)
         limits += f"; by the interval that {number} finalists need, it cannot be told"
     keeps = " that keeps the limits" if advice.question.limits else ""
     return (
         f"Change nothing: nothing{keeps} is distinguishably better than today's setting by at "
-        f"least {_worth(goal)}{_of_few(advice)}. The best that was examined, {best.candidate}: "
-        f"{_more(goal, best.gain)}{limits}, {_over(best)}, on sim."
+        f"least {worth(goal)}{_of_few(advice)}. The best that was examined, {best.candidate}: "
+        f"{more(goal, best.gain)}{limits}, {over(best)}, on sim."
     )
 
 
@@ -267,84 +280,12 @@ def _of_few(advice: Advice) -> str:
     return f", of the {tried} of {tried + missing} settings that there was time for"
 
 
-def _worth(goal: Goal) -> str:
-    return f"{100 * goal.worth if goal.is_ratio else goal.worth:g}{_unit_of_gain(goal)}"
-
-
 def _imperative(candidate: Candidate) -> str:
     sides: dict[str, list[str]] = {}
     for one in candidate.settings:
         sides.setdefault(one.side, []).append(f"{one.key} to {value(one.value)}")
     parts = [f"{' and '.join(several)} at the {side}" for side, several in sides.items()]
     return f"Set {', '.join(parts)}"
-
-
-def value(given: Any) -> str:
-    """A value in a word."""
-    return word(given)
-
-
-def change(goal: Goal, gain: Gain) -> str:
-    """`goodput is 186 in place of 62.1 Mbit/s: 200 % more (195 to 205 %)`."""
-    unit = f" {goal.unit}" if goal.unit else ""
-    limits = f" ({_limits(goal, gain)})" if gain.low is not None else ""
-    if gain.advised is None or gain.today is None:
-        return f"{goal.words}: {_more(goal, gain.gain)}{limits}"
-    means = f"{number(gain.advised)} in place of {number(gain.today)}{unit}"
-    return f"{goal.words} is {means}: {_more(goal, gain.gain)}{limits}"
-
-
-def _over(gain: Gain) -> str:
-    if gain.of == "paths":
-        return f"over {counted(gain.n, 'path')} with {counted(gain.seeds, 'seed')} each"
-    if gain.of == "seeds":
-        return f"over all paths with {counted(gain.n, 'seed')} each"
-    if gain.low is not None and gain.low == gain.high:
-        return f"in one run of each, as nothing is random and {gain.n} seeds are all equal"
-    return f"in {counted(gain.n, 'run')}"
-
-
-def _signed(goal: Goal, gain: float) -> float:
-    """A gain as what the number itself does, as a share: of times, twice as fast is half less."""
-    if not goal.is_ratio:
-        return gain if goal.more_is_better else -gain
-    return gain if goal.more_is_better else 1 / (1 + gain) - 1
-
-
-def _more(goal: Goal, gain: float) -> str:
-    value = _signed(goal, gain)
-    word = "more" if value > 0 else "less"
-    if goal.is_ratio:
-        return f"{_percent(abs(value))} {word}" if value else "the same"
-    unit = " points" if goal.unit == "%" else ""
-    return f"{number(abs(value))}{unit} {word}" if value else "the same"
-
-
-def _limits(goal: Goal, gain: Gain) -> str:
-    """The interval; after "less", of how much less."""
-    assert gain.low is not None
-    assert gain.high is not None
-    ends = [_signed(goal, gain.low), _signed(goal, gain.high)]
-    mean = _signed(goal, gain.gain)
-    # As the sentence counts: "12 % less (10 to 14 %)".
-    ends = sorted(-one for one in ends) if mean < 0 else sorted(ends)
-    if goal.is_ratio:
-        return f"{_percent(ends[0], sign=False)} to {_percent(ends[1])}"
-    return f"{number(ends[0])} to {number(ends[1])}"
-
-
-def _percent(share: float, *, sign: bool = True) -> str:
-    return f"{number(100 * share)}{' %' if sign else ''}"
-
-
-def number(value: float) -> str:
-    """A number with three digits that count."""
-    if value == 0:
-        return "0"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    text = f"{value:.3g}"
-    return f"{value:.6f}".rstrip("0") if "e" in text else text
 
 
 def limits(advice: Advice) -> list[str]:
@@ -386,7 +327,7 @@ def _barred(advice: Advice, limit: Limit) -> str:
         if one.limit == limit.text and one.candidate in better.keys() - known
     ]
     out.sort(key=lambda one: -better[one.candidate].gain)
-    unit, beyond = _unit_of_gain(goal), _unit_of_difference(limit.goal)
+    unit, beyond = unit_of_gain(goal), unit_of_difference(limit.goal)
     named = []
     for one in out[:FEW_BARRED]:
         told = better[one.candidate]
@@ -429,33 +370,37 @@ def cost(advice: Advice) -> list[str]:
             found.append(f"{change(goal, gain)}.")
     if found:
         found = [f"With it, {'; '.join(one.rstrip('.') for one in found)}."]
-    if (delay := advice.delay_beside()) is not None and not _is_dear(DELAY_BESIDE, delay):
-        found.append(f"{_sentence(change(DELAY_BESIDE, delay))}, {_over(delay)}.")
-    harm = advice.harm
-    if harm is not None:
-        where = f"{'in' if harm['of'] == 'runs' else 'over'} {count(harm['n'], harm['of'])}"
-        if harm["low"] is not None and harm["low"] < 0 < harm["high"]:
-            ends = [harm["low"], harm["high"]]
-            found.append(
-                "What a flow of CUBIC beside it loses of its goodput by the change cannot be told: "
-                f"{_percent(ends[0], sign=False)} to {_percent(ends[1])}, {where}."
-            )
-            return found
-        means = f"{number(harm['advised'])} in place of {number(harm['today'])} Mbit/s, {where}"
-        if _is_harmful(harm):
-            found.append(f"That flow of CUBIC beside it has {means}.")
-            return found
-        verb = "loses" if harm["harm"] >= 0 else "gains"
-        sign = 1 if harm["harm"] >= 0 else -1
-        limits = ""
-        if harm["low"] is not None:
-            ends = sorted((sign * harm["low"], sign * harm["high"]))
-            limits = f" ({_percent(ends[0], sign=False)} to {_percent(ends[1])})"
-        found.append(
-            f"A flow of CUBIC beside it {verb} {_percent(abs(harm['harm']))}{limits} of its "
+    return [*found, *_harm(advice)]
+
+
+def _harm(advice: Advice) -> list[str]:
+    """What a flow beside it loses of its goodput, and how its latency changes, as far as the answer
+    has not said it.
+    """
+    harm, delay = advice.harm, advice.delay_beside()
+    if harm is None:
+        return []
+    where = f"{'in' if harm['of'] == 'runs' else 'over'} {count(harm['n'], harm['of'])}"
+    means = f"{number(harm['advised'])} in place of {number(harm['today'])} Mbit/s, {where}"
+    low, high = harm["low"], harm["high"]
+    if low is not None and low < 0 < high:
+        said = (
+            "What a flow of CUBIC beside it loses of its goodput by the change cannot be told: "
+            f"{percent(low, sign=False)} to {percent(high)}, {where}."
+        )
+    elif _is_harmful(harm):
+        said = f"The goodput of that flow of CUBIC beside it is {means}."
+    else:
+        verb, sign = ("loses", 1) if harm["harm"] >= 0 else ("gains", -1)
+        ends = [] if low is None else sorted((sign * low, sign * high))
+        limits = f" ({percent(ends[0], sign=False)} to {percent(ends[1])})" if ends else ""
+        said = (
+            f"A flow of CUBIC beside it {verb} {percent(abs(harm['harm']))}{limits} of its "
             f"goodput by the change: {means}."
         )
-    return found
+    if delay is None or _is_dear(DELAY_BESIDE, delay):
+        return [said]
+    return [said, f"{sentence(change(DELAY_BESIDE, delay))}, {over(delay)}."]
 
 
 def why(advice: Advice) -> list[str]:
@@ -532,31 +477,26 @@ def _runs(cells: Sequence[dict[str, Any]], by: str, text: Any) -> str:
     return "; ".join(parts)
 
 
-def loss(share: float) -> str:
-    """A share of losses."""
-    return f"{100 * share:g} %"
-
-
 def alone(advice: Advice) -> list[str]:
     """What single settings do that are not worth a change, the harmful ones apart."""
     several = advice.alone()
     if not several:
         return []
     goal = GOALS[several[0].goal]
-    worth = goal.worth
-    worse = [one for one in several if one.high < 0 and one.gain <= -worth]  # type: ignore[operator]
+    least = goal.worth
+    worse = [one for one in several if one.high < 0 and one.gain <= -least]  # type: ignore[operator]
     rest = [one for one in several if one not in worse]
-    same = [one for one in rest if one.low is not None and one.low > -worth]
+    same = [one for one in rest if one.low is not None and one.low > -least]
     heads = {
-        f"What alone makes a difference of less than {_worth(goal)}": same,
+        f"What alone makes a difference of less than {worth(goal)}": same,
         "What alone makes it worse": worse,
-        f"What alone brings less than {_worth(goal)}, and may make it worse": [
+        f"What alone brings less than {worth(goal)}, and may make it worse": [
             one for one in rest if one not in same
         ],
     }
     return [
         f"{head} ({goal.words}; positive is better): "
-        + ", ".join(f"{one.candidate} ({span_of(goal, one)}{_unit_of_gain(goal)})" for one in own)
+        + ", ".join(f"{one.candidate} ({span_of(goal, one)}{unit_of_gain(goal)})" for one in own)
         + "."
         for head, own in heads.items()
         if own
@@ -591,69 +531,3 @@ STAGES = {
     BESIDE: "the harm to others has",
 }
 """The stages of which the number of seeds is told."""
-
-
-def gain(goal: Goal, value: float | None) -> str:
-    """A gain with its sign: positive is better."""
-    if value is None:
-        return "-"
-    text = number(abs(100 * value if goal.is_ratio else value))
-    sign = "-" if value < 0 and text != "0" else "+" if text != "0" else ""
-    return f"{sign}{text}{_unit_of_gain(goal)}"
-
-
-def span_of(goal: Goal, told: Gain) -> str:
-    """The interval of a gain, without its unit."""
-    unit = _unit_of_gain(goal)
-    return " to ".join(gain(goal, end).removesuffix(unit) for end in (told.low, told.high))
-
-
-def count(number: int, of: str) -> str:
-    """So many runs, paths or seeds."""
-    return counted(number, of.removesuffix("s"))
-
-
-def _unit_of_gain(goal: Goal) -> str:
-    return " %" if goal.is_ratio else _unit_of_difference(goal)
-
-
-def _unit_of_difference(goal: Goal) -> str:
-    # Of a percentage, the difference is in points of it.
-    return " points" if goal.unit == "%" else f" {goal.unit}" if goal.unit else ""
-
-
-def share(value: float) -> str:
-    """A share in percent."""
-    return _percent(value)
-
-
-def path(question: Question) -> str:
-    """The bottleneck in a few words."""
-    lane, flow = question.bottleneck(), question.mine()[0]
-    share = terrain.probability(lane.get("loss"))
-    losses = "losses as in the file" if share is None else f"losses by chance {loss(share)}"
-    first = f"the first of {len(question.points())} paths: " if question.over else ""
-    return (
-        f"{first}{lane['rate']}, round trip {flow['base_rtt']}, queue {queue(lane['queue'])}, "
-        f"{losses}"
-    )
-
-
-def queue(given: Mapping[str, Any]) -> str:
-    """A queue of a plan in a few words."""
-    kind = given["discipline"]["kind"]
-    limit = given.get("limit")
-    if not isinstance(limit, Mapping):
-        return str(kind)
-    packets = limit.get("packets")
-    return f"{kind}, {counted(packets, 'packet') if packets is not None else room(given)}"
-
-
-def span(given: Any) -> str:
-    """A range in a few words."""
-    if isinstance(given, Mapping) and "kind" in given:
-        several = given.get("values")
-        return f"drawn from {len(several)} values" if several else f"drawn, {word(given)}"
-    if isinstance(given, Mapping):
-        return f"from {given['from']} to {given['to']}"
-    return ", ".join(map(value, given))
