@@ -220,7 +220,10 @@ def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, 
     flags, over = trying.given(args), dict(args.over)
     if args.file is None:
         if not flags and not over.keys() & trying.FLAGS.keys():
-            alone = [name for name in ("goal", "limit", "keep", "change") if getattr(args, name)]
+            asked = {"mine": "for"} | {
+                name: name for name in ("goal", "may", "limit", "keep", "change")
+            }
+            alone = [flag for name, flag in asked.items() if getattr(args, name)]
             raise _core.ConfigError(
                 f"{f'--{alone[0]} says nothing of the path: ' if alone else ''}name an experiment "
                 "or a capture, or say the path by flags: --rate 200M --rtt 80ms --loss 0.1%"
