@@ -174,7 +174,7 @@ REFUSED = [
     (["--change", "colour=red"], "there is no setting 'colour'"),
     (["--keep", "colour"], "there is no setting 'colour'"),
     (["--for", "nobody"], "flows: there is no 'nobody'; there are flow"),
-    (["--rtt", "100ms..10ms"], "over: rtt: 100ms is not less than 10ms"),
+    (["--rtt", "100ms..10ms"], "--rtt: 100ms is not less than 10ms"),
     (["--over", "rtt=1ms..1%"], "are not two quantities of one kind"),
     (["--over", "network.dumbbell.rate=10M..20M", "--over", "flows.flow.colour=1..2"], "colour"),
     (["--over", "rtt={kind='lognormal',median='40ms'}"], "advise.over.rtt.sigma: is missing"),
@@ -184,14 +184,14 @@ REFUSED = [
     (["--over", "rtt={kind='normal',mean='0ms',deviation='1ms'}"], "0ms is not more than zero"),
     (
         ["--over", "rtt={kind='uniform',least='9ms',most='8ms'}"],
-        "over: rtt: the least value, 9ms, is not less than the most, 8ms",
+        "--over rtt: the least value, 9ms, is not less than the most, 8ms",
     ),
     (
         ["--over", "rtt={kind='normal',mean='1s',deviation='1ms',most='9ms'}"],
-        "over: rtt: hardly any of the distribution lies between 0 and 9ms",
+        "--over rtt: hardly any of the distribution lies between 0 and 9ms",
     ),
     (["--over", "rtt={file='none.txt'}"], 'over.rtt.file: the file "none.txt" cannot be read'),
-    (["--over", "loss={kind='uniform',least=0.5,most=1.5}"], "network.dumbbell.loss"),
+    (["--over", "loss={kind='uniform',least=0.5,most=1.5}"], "--over loss = 1."),
     (["--limit", "latency"], "'latency' is not a goal, <= or >=, and a value"),
     (["--limit", "speed >= 3 Mbit/s"], "limits: there is no 'speed'; there are goodput"),
     (["--limit", "page-time <= 3 s"], "limits: page-time: needs flows of the kind web"),
@@ -523,15 +523,35 @@ def written(*lines: str) -> str:
         ),
         ('limits = ["retransmissions < 3 %"]', "is not a goal, <= or >=, and a value"),
         ('limits = ["retransmission <= 3 %"]', 'did you mean "retransmissions"?'),
+        (
+            'over = { "network.dumbbell.delay" = ["9 ms", "x"] }',
+            'line {line}: advise.over."network.dumbbell.delay"[1] = x: `x` does not begin',
+        ),
+        (
+            'over = { rtt = { from = "9 ms", to = "1 ms" } }',
+            "line {line}: advise.over.rtt: 9 ms is",
+        ),
+        (
+            'over = { "network.dumbbell.delay" = { file = "r.txt" } }',
+            "r.txt: line 3: -2 ms: `-2 ms` is negative",
+        ),
+        ('goals = ["page-time"]', "line {line}: advise.goals: page-time: needs flows"),
+        (
+            'change = { cc = ["cubic", "x"] }',
+            "advise.change.cc: flows[0].cc: no congestion control",
+        ),
     ],
 )
 def test_mistakes_of_a_file_have_their_place(
     line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "asked.toml"
-    file.write_text(written(line))
+    text = written(line)
+    file.write_text(text)
+    (tmp_path / "r.txt").write_text("5 ms\n\n-2 ms\n")
     assert main(["advise", str(file), "--out", str(tmp_path / "out")]) == 2
-    assert said in capsys.readouterr().err
+    number = text[: text.index(line)].count("\n") + 1
+    assert said.replace("{line}", str(number)) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

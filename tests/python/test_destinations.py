@@ -85,11 +85,18 @@ def test_each_destination_gets_its_setting(
         ("x = 1", "x: expected [[destinations]] alone"),
         ("[[destinations]]\nrate = '1M'", "destinations[0].prefix: is missing"),
         ("[[destinations]]\nprefix = '10.0.0.1/24'\nrate = '1M'\nrtt = '3ms'", "host bits set"),
-        ("[[destinations]]\nprefix = '10.0.0.0/24'\nrate = '1M'\nrtt = '3'", "has no unit"),
+        (
+            "[[destinations]]\nprefix = '10.0.0.0/24'\nrate = '1M'\nrtt = '3'",
+            "destinations[0].rtt: 3 has no unit",
+        ),
+        (PATHS + "queue = '1 bit'", "paths.toml: line 14: destinations[1].queue: `bit` is not a"),
         (PATHS.replace("office", "branch"), "branch is there twice"),
         (PATHS + "colour = 1", "destinations[1].colour: expected one of"),
         (PATHS + "connections = 0", "destinations[1].connections: expected a whole number"),
-        (PATHS + "goal = 'page-time'", "branch: goals: page-time: needs flows of the kind web"),
+        (
+            PATHS + "goal = 'page-time'",
+            "destinations[1].goal: page-time: needs flows of the kind web",
+        ),
     ],
 )
 def test_what_is_no_list_of_destinations_is_refused(

@@ -103,6 +103,13 @@ impl Document {
         (tree != self.tree).then(|| tree.to_string())
     }
 
+    /// The line of the value at a place, or of the nearest value around it; `None` if the value was
+    /// set later, or the text is JSON.
+    pub fn line(&self, at: &str) -> Option<usize> {
+        let is_given = self.given.iter().any(|given| lies_in(at, given));
+        if is_given { None } else { self.lines.find(at) }
+    }
+
     /// The experiment's name, or "experiment".
     pub fn name(&self) -> &str {
         self.tree.get("name").and_then(Value::as_str).unwrap_or("experiment")

@@ -56,6 +56,11 @@ impl Document {
         self.written.to_json()
     }
 
+    /// The line of the value at a place, or of the nearest value around it.
+    fn line(&self, at: &str) -> Option<usize> {
+        self.written.line(at)
+    }
+
     /// The experiment with the contents of the files that it names; `None` if it names none.
     fn contained(&self) -> Option<String> {
         self.written.contained()

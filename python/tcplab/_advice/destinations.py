@@ -8,9 +8,9 @@ import argparse
 import ipaddress
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ class Destination:
     flags: dict[str, Any]
     """The path and its traffic, as the flags of `tcplab try` have them."""
     goal: tuple[str, ...]
+    place: Callable[[str], str] = field(compare=False, repr=False)
+    """Where the file has a key of it, after the file's name and the line."""
 
 
 @dataclass(frozen=True)
@@ -100,15 +102,17 @@ def destinations(path: Path) -> list[Destination]:
         OSError: It cannot be read.
     """
     try:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _core.ConfigError(f"{path}: {error}") from None
+        document = _core.Document.from_toml(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError:
+        raise _core.ConfigError(f"{path}: this is not a text file (UTF-8)") from None
+    read = json.loads(document.to_json())
     listed = read.pop("destinations", None)
     if read:
         raise _core.ConfigError(f"{path}: {next(iter(read))}: expected [[destinations]] alone")
     if not isinstance(listed, list) or not listed:
         raise _core.ConfigError(f"{path}: has no [[destinations]]")
-    several = [_destination(f"{path}: destinations[{k}]", one) for k, one in enumerate(listed)]
+    places = [partial(_place, path, document, number) for number in range(len(listed))]
+    several = [_destination(place, one) for place, one in zip(places, listed, strict=True)]
     seen: dict[Any, str] = {}
     for one in several:
         for mark in (one.name, one.prefix):
@@ -118,34 +122,41 @@ def destinations(path: Path) -> list[Destination]:
     return several
 
 
-def _destination(place: str, given: Any) -> Destination:
+def _place(path: Path, document: _core.Document, number: int, key: str) -> str:
+    at = f"destinations[{number}]{f'.{key}' if key else ''}"
+    line = document.line(at)
+    return _core.printable(f"{path}: {f'line {line}: ' if line else ''}{at}")
+
+
+def _destination(place: Callable[[str], str], given: Any) -> Destination:
     if not isinstance(given, Mapping):
-        raise _core.ConfigError(f"{place}: expected a table")
+        raise _core.ConfigError(f"{place('')}: expected a table")
     for key in given:
         if key not in KEYS:
-            raise _core.ConfigError(f"{place}.{key}: expected one of {', '.join(KEYS)}")
+            raise _core.ConfigError(f"{place(key)}: expected one of {', '.join(KEYS)}")
     for key in NEEDED:
         if key not in given:
-            raise _core.ConfigError(f"{place}.{key}: is missing")
+            raise _core.ConfigError(f"{place(key)}: is missing")
     try:
         prefix = ipaddress.ip_network(str(given["prefix"]))
     except ValueError as error:
-        raise _core.ConfigError(f"{place}.prefix: {error}") from None
+        raise _core.ConfigError(f"{place('prefix')}: {error}") from None
     flags = {key: given[key] for key in ("rate", "rtt", "loss", "queue", "traffic") if key in given}
     if "connections" in given:
         count = given["connections"]
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise _core.ConfigError(f"{place}.connections: expected a whole number, 1 or more")
+            raise _core.ConfigError(f"{place('connections')}: expected a whole number, 1 or more")
         flags["flows"] = count
     name = str(given.get("name", prefix))
     goal = (str(given["goal"]),) if "goal" in given else ()
-    return Destination(name, prefix, flags, goal)
+    return Destination(name, prefix, flags, goal, place)
 
 
 def chosen(
     text: str,
     several: Sequence[Destination],
     experiment: Callable[[Mapping[str, Any]], Runnable],
+    of_flags: Callable[[str, Mapping[str, Any], str], str],
     folder: Path,
     *,
     budget_s: float,
@@ -156,7 +167,8 @@ def chosen(
     replaces: bool = False,
 ) -> list[Chosen]:
     """A setting for each destination: first the best of each alone, then as few as nothing is lost
-    by. `text` is the file that lists them; `experiment` makes that of flags.
+    by. `text` is the file that lists them; `experiment` makes that of flags, and `of_flags` lets
+    mistakes name these.
 
     Raises:
         ConfigError: A destination has no such path, or a goal that it cannot measure, or the folder
@@ -164,7 +176,7 @@ def chosen(
         KeyboardInterrupt: Ctrl-C. The same call goes on from there.
     """
     # All are checked before anything runs.
-    asked = [_question(one, experiment) for one in several]
+    asked = [_question(one, experiment, of_flags) for one in several]
     ask(text, folder / LISTED, replaces=replaces)
     own = []
     for number, (one, about) in enumerate(zip(several, asked, strict=True)):
@@ -228,11 +240,34 @@ def place_of(number: int, one: Destination) -> str:
     return f"{number + 1}-{word[:40]}"
 
 
-def _question(one: Destination, experiment: Callable[[Mapping[str, Any]], Runnable]) -> Question:
+def _question(
+    one: Destination,
+    experiment: Callable[[Mapping[str, Any]], Runnable],
+    of_flags: Callable[[str, Mapping[str, Any], str], str],
+) -> Question:
     try:
         return question(experiment(one.flags), goal=one.goal, flows=("flow",), change=TRIED)
-    except (_core.ConfigError, argparse.ArgumentTypeError) as error:
-        raise _core.ConfigError(f"{one.name}: {error}") from None
+    except argparse.ArgumentTypeError as error:
+        raise _core.ConfigError(f"{one.place('traffic')}: {error}") from None
+    except _core.ConfigError as error:
+        lines = of_flags(str(error), one.flags, MARK).split("\n")
+        raise _core.ConfigError("\n".join(_placed(line, one) for line in lines)) from None
+
+
+MARK = "\0"
+"""Before the name of a flag in a mistake."""
+
+SAID = {"flows": "connections", "goals": "goal"}
+"""Keys of a destination, by what mistakes call them."""
+
+
+def _placed(line: str, one: Destination) -> str:
+    """A mistake, with the place of the key that has it."""
+    name, colon, rest = line.removeprefix(MARK).partition(":")
+    key = SAID.get(name, name)
+    if colon and key in KEYS and (line.startswith(MARK) or name in SAID):
+        return f"{one.place(key)}:{rest}"
+    return f"{one.place('')}: {line}"
 
 
 def _gains(
@@ -364,7 +399,9 @@ def repeated(folder: Path) -> list[str]:
         stored = json.loads((folder / DESTINATIONS).read_text(encoding="utf-8"))
         several = destinations(folder / LISTED)
         within = [folder / place_of(number, one) for number, one in enumerate(several)]
-        found = shared(several, [read(one, question(load(one / QUESTION))) for one in within], folder)
+        found = shared(
+            several, [read(one, question(load(one / QUESTION))) for one in within], folder
+        )
         files = files_of(found)
         now = json.loads(json.dumps(plain(found, files, stored["command"])))
         written = {f"{APPLY}/{name}": text.encode() for name, text in files.items()}

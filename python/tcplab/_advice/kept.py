@@ -44,8 +44,8 @@ def ask(text: str, file: Path, *, replaces: bool) -> None:
     if held and (held != [file.name] or file.read_bytes() != text.encode()):
         if not replaces:
             raise ConfigError(
-                f"{folder}: belongs to another question, {_asked_by(folder, held[0])}; name another "
-                "folder, or remove this one"
+                f"{folder}: belongs to another question, {_asked_by(folder, held[0])}; name "
+                "another folder, or remove this one"
             )
         warnings.warn(
             f"{folder}: has the answer to another question, which is replaced; its runs stay",

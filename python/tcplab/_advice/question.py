@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from tcplab._advice import goals, levers, limits, ranges
+from tcplab._advice import goals, levers, limits, places, ranges
 from tcplab._advice.goals import Goal
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.limits import Limit
@@ -95,7 +97,7 @@ class Question:
         if setting.key == "qdisc":
             nodes = self.plan["nodes"]
             senders = dict.fromkeys(nodes[flow["from"]] for flow in self.mine())
-            return [f"hosts.{_quoted(name)}.qdisc" for name in senders]
+            return [f"hosts.{places.quoted(name)}.qdisc" for name in senders]
         keys = ALONG.get(setting.key, (f"stack.{setting.key}",))
         return [f"flows[{place}].{key}" for place in self.places for key in keys]
 
@@ -136,11 +138,6 @@ class Question:
         return loaded(plain | dict(changes or {}))
 
 
-def _quoted(name: str) -> str:
-    plain = name.replace("_", "").replace("-", "")
-    return name if plain.isalnum() else json.dumps(name)
-
-
 def question(
     experiment: Runnable,
     *,
@@ -157,31 +154,36 @@ def question(
     Raises:
         ConfigError: The experiment cannot be run, or the question has no answer.
     """
+    given = {"goals": goal, "flows": flows, "may": may, "keep": keep, "limits": limits_}
+    replaced = {**given, "change": change, "over": over}
+    with places.named(experiment, replaced):
+        return _question(experiment, given, change, over or {})
+
+
+def _question(
+    experiment: Runnable,
+    given: Mapping[str, Sequence[str]],
+    change: Mapping[str, Sequence[Any]] | None,
+    over: Mapping[str, Any],
+) -> Question:
     seed = experiment.plans("sim")[0].seed
     contained = experiment.contained()
     plain = dict(contained if contained is not None else experiment.to_dict())
     asked = dict(plain.pop("advise", None) or {})
-    for key, given in (
-        ("goals", goal),
-        ("flows", flows),
-        ("may", may),
-        ("keep", keep),
-        ("limits", limits_),
-    ):
-        if given:
-            asked[key] = list(given)
+    asked |= {key: list(values) for key, values in given.items() if values}
     if change:
         asked["change"] = {key: list(values) for key, values in change.items()}
-    asked["over"] = _ranges(plain, {**asked.get("over", {}), **(over or {})})
+    asked["over"] = _ranges(plain, {**asked.get("over", {}), **over})
     plain.pop("repeat", None)
     if over:
         asked["over"] = _read_ranges(plain, asked["over"])
     points = ranges.points(asked["over"], seed=seed)
-    first = loaded(plain | ({"zip": [{key: [value] for key, value in points[0].items()}]}
-                            if points[0] else {}))  # fmt: skip
-    with _blamed(points[0]):
+    files = places.files_of(experiment, over)
+    blamed = partial(_blamed, plain=plain, over=asked["over"], files=files)
+    with blamed(points[0]):
+        first = _at(points[0], plain)
         plan = json.loads(first.plans("sim")[0].to_json())
-    names, places = _flows(plan, asked.get("flows") or [])
+    names, entries = _flows(plan, asked.get("flows") or [])
     mine = [flow for flow in plan["flows"] if flow["name"] in names]
     sides = asked.get("may") or list(DEFAULT_SIDES)
     if "all" in sides:
@@ -192,11 +194,11 @@ def question(
     bounds = limits.read(asked.get("limits") or [], mine)
     found = goals.chosen(asked.get("goals") or [], mine, [one.goal.name for one in bounds])
     draft = Question(
-        plain, plan, tuple(names), tuple(places), tuple(found), {}, asked["over"], asked,
+        plain, plan, tuple(names), tuple(entries), tuple(found), {}, asked["over"], asked,
         tuple(bounds),
     )  # fmt: skip
     if asked["over"]:
-        _check_points(draft)
+        _check_points(draft, blamed)
     settings = levers.tried(
         _today(draft),
         sides,
@@ -210,20 +212,48 @@ def question(
     return replace(draft, settings=settings)
 
 
+def _at(point: Mapping[str, Any], plain: Mapping[str, Any]) -> Runnable:
+    """The experiment at a point of the ranges."""
+    return loaded({**plain, "zip": [{key: [value] for key, value in point.items()}]}
+                  if point else plain)  # fmt: skip
+
+
 @contextmanager
-def _blamed(point: Mapping[str, Any]) -> Iterator[None]:
-    """Mistakes name the values of the point that have them."""
+def _blamed(
+    point: Mapping[str, Any],
+    *,
+    plain: Mapping[str, Any],
+    over: Mapping[str, Any],
+    files: Mapping[str, Path],
+) -> Iterator[None]:
+    """Mistakes name the value of the point that has them: the one without which there is none.
+    Where no single one is to blame, they name all.
+    """
     try:
         yield
     except ConfigError as error:
         if not point:
             raise
-        at = ", ".join(f"{key} = {levers.word(value)}" for key, value in point.items())
-        said = str(error).replace("zip[0].", "")
-        raise ConfigError(f"over: {at}: {said}") from None
+        alone = [key for key in point if _is_right_without(key, point, plain)]
+        keys = alone[:1] or [*point]
+        at = ", ".join(places.of_value(key, point[key], over[key], files.get(key)) for key in keys)
+        lines = [line.replace("zip[0].", "") for line in str(error).split("\n")]
+        said = dict.fromkeys(line.removeprefix(f"{keys[0]}: ") for line in lines)
+        raise ConfigError("\n".join(f"over: {at}: {line}" for line in said)) from None
 
 
-def _check_points(asked: Question) -> None:
+def _is_right_without(key: str, point: Mapping[str, Any], plain: Mapping[str, Any]) -> bool:
+    rest = {other: value for other, value in point.items() if other != key}
+    try:
+        _at(rest, plain).plans("sim")
+    except ConfigError:
+        return False
+    return True
+
+
+def _check_points(
+    asked: Question, blamed: Callable[[Mapping[str, Any]], AbstractContextManager[None]]
+) -> None:
     """Whatever a range or a distribution gives must make an experiment, and every value of a list
     or a file.
     """
@@ -237,7 +267,7 @@ def _check_points(asked: Question) -> None:
         asked.experiment([Candidate()], points, seeds).plans("sim")
     except ConfigError:
         for point in points:
-            with _blamed(point):
+            with blamed(point):
                 asked.experiment([Candidate()], [point], seeds).plans("sim")
         raise
 

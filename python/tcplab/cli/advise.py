@@ -118,9 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="folder for the page, the files and all runs; the same question goes on in it, another "
-        "is refused (default: results/advise, with the name of the file, where the last answer is "
-        "replaced)",
+        help="folder for the page, the files and all runs; the same question continues in it, and "
+        "another is refused (default: results/advise, with the name of the file; there the last "
+        "answer is replaced)",
     )
     _arguments.add_workers(parser)
     parser.add_argument(
@@ -155,7 +155,8 @@ def run(args: argparse.Namespace) -> int:
     except _core.ConfigError as error:
         if args.file is not None:
             raise
-        raise _core.ConfigError(trying.of_flags(str(error), trying.given(args))) from None
+        said = trying.of_flags(str(error), trying.given(args))
+        raise _core.ConfigError(trying.of_flags(said, dict(args.over), "--over ")) from None
     name = _arguments.safe(_arguments.stem(args.file)) if args.file is not None else None
     out = args.out or Path("results") / (f"advise-{name}" if name else "advise")
     advice, is_stopped = advice_in(
@@ -196,6 +197,7 @@ def _by_destination(args: argparse.Namespace) -> int:
         text,
         several,
         lambda flags: loaded(trying.experiment_of(flags)),
+        trying.of_flags,
         out,
         budget_s=args.budget,
         backend=args.on,
@@ -218,7 +220,10 @@ def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, 
     flags, over = trying.given(args), dict(args.over)
     if args.file is None:
         if not flags and not over.keys() & trying.FLAGS.keys():
-            alone = [name for name in ("goal", "limit", "keep", "change") if getattr(args, name)]
+            asked = {"mine": "for"} | {
+                name: name for name in ("goal", "may", "limit", "keep", "change")
+            }
+            alone = [flag for name, flag in asked.items() if getattr(args, name)]
             raise _core.ConfigError(
                 f"{f'--{alone[0]} says nothing of the path: ' if alone else ''}name an experiment "
                 "or a capture, or say the path by flags: --rate 200M --rtt 80ms --loss 0.1%"
@@ -252,7 +257,7 @@ def _values(example: str, text: str) -> tuple[str, Any]:
     if not sign or not key.strip() or not values.strip():
         raise argparse.ArgumentTypeError(f"{text!r}: write it like {example}")
     try:
-        return key.strip(), trying.span_or_list(values)
+        return key.strip(), trying.span_or_list(values, key.strip())
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}: write it like {example}") from None
 

@@ -90,6 +90,10 @@ in packets of 20 ms), the picture of a video call, transfers that offer half of 
 """
 
 
+ALSO = f", and in place of a kind a size like 2MB, or {', '.join(TRAFFIC)}"
+"""What a flag takes as traffic, beside the kinds of a file."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds a flag for each key. Several values, separated by commas, make a sweep."""
     parser.description = (
@@ -196,7 +200,7 @@ def with_ranges(
     list of values, or with all values between two (`10ms..200ms`). `over` has further ranges, by
     flag or by key.
     """
-    spans = {name: span_or_list(found) for name, found in values.items()}
+    spans = {name: span_or_list(found, f"--{name}") for name, found in values.items()}
     spans |= {name: one for name, one in over.items() if name in FLAGS}
     # What is drawn has no first value; that of the flag stands until then.
     first = {
@@ -217,31 +221,38 @@ def with_ranges(
     return plain, ranges
 
 
-def span_or_list(given: str | list[Any]) -> dict[str, Any] | list[Any]:
-    """A range, `10ms..200ms`, or a list of values, from text or from the values of a flag."""
+def span_or_list(given: str | list[Any], place: str) -> dict[str, Any] | list[Any]:
+    """A range, `10ms..200ms`, or a list of values, from text or from the values of a flag. A
+    mistake is at `place`.
+    """
     values = _several("values", given) if isinstance(given, str) else given
     only = values[0] if len(values) == 1 else None
     if isinstance(only, str) and ".." in only:
         low, _, high = only.partition("..")
         if not low.strip() or not high.strip():
-            raise _core.ConfigError(f"{only}: a range has two ends, like 10ms..200ms")
+            raise _core.ConfigError(f"{place}: {only}: a range has two ends, like 10ms..200ms")
         return {"from": _arguments.value_of(low), "to": _arguments.value_of(high)}
     return values
 
 
-def of_flags(mistakes: str, values: Mapping[str, Any]) -> str:
-    """The text of mistakes, with each key replaced by the flag that sets it."""
-    lines = mistakes.splitlines()
+def of_flags(mistakes: str, values: Mapping[str, Any], before: str = "--") -> str:
+    """The text of mistakes, with each key replaced by the flag that sets it, `before` its name."""
+    return "\n".join(_of_flags(line, values, before) for line in mistakes.splitlines())
+
+
+def _of_flags(line: str, values: Mapping[str, Any], before: str) -> str:
     for name, flag in FLAGS.items():
-        if not values.get(name):
+        if name not in values:
             continue
         key = flag.path.replace("flows.flow.", "flows[0].").replace("flows.other.", "flows[1].")
         key = "network.dumbbell.rtts[0]" if flag.path == "rtt" else key
-        lines = [
-            f"--{name}{line.removeprefix(key)}" if line.startswith((f"{key}:", f"{key}.")) else line
-            for line in lines
-        ]
-    return "\n".join(lines)
+        for place in (key, f"over: {flag.path}"):
+            if line.startswith(place) and line[len(place) :][:1] in (":", ".", "[", " "):
+                # The same key again says nothing more.
+                rest = line.removeprefix(place).replace(f": {key}: ", ": ", 1)
+                also = ALSO if rest.startswith(": no kind of traffic") else ""
+                return f"{before}{name}{rest}{also}"
+    return line
 
 
 def _put_at(plain: dict[str, Any], keys: list[str], value: Any) -> None:
