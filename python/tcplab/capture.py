@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from tcplab import _core
-from tcplab._capture.characteristics import Characteristics
-from tcplab._store.atomic_write import put
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from tcplab._capture.characteristics import Characteristics
     from tcplab._capture.twin import Twin
 
 MOST_CONNECTIONS = 200_000
@@ -124,7 +125,8 @@ def read(
         tables["capture_protocols"],
         tables["capture_faults"],
     )
-    return about, tables["capture_flows"].sort("connection")
+    flows = tables["capture_flows"]
+    return about, flows if flows["connection"].is_sorted() else flows.sort("connection")
 
 
 def report(
@@ -147,6 +149,7 @@ def report(
     """
     # Charts take time to load.
     from tcplab._report._capture import html  # noqa: PLC0415
+    from tcplab._store.atomic_write import put  # noqa: PLC0415
 
     page = Path(page)
     if page.suffix.lower() != ".html":
@@ -156,6 +159,8 @@ def report(
 
 def columns() -> pl.DataFrame:
     """Returns the columns of the tables of captures, and their meaning."""
+    import polars as pl  # noqa: PLC0415 (takes time to load)
+
     names = ["table", "column", "meaning"]
     return pl.DataFrame(_core.capture_columns(), schema=names, orient="row")
 
@@ -168,9 +173,18 @@ def _tables(
         raise _core.ConfigError(f"connections: {connections} is not at least 1")
     if negative := [one for one in chosen if one < 0]:
         raise _core.ConfigError(f"connection: {negative[0]} is below 0")
+    # Polars takes as long to load as a million packets take to read. Reading leaves Python free.
+    loading = Thread(target=import_module, args=["polars"])
+    loading.start()
+    try:
+        frames = _core.read_capture(Path(path), connections, chosen)
+    finally:
+        loading.join()
+    import polars as pl  # noqa: PLC0415
+
     return {
         name: pl.concat([pl.DataFrame(frame.part(number)) for number in range(frame.parts)])
-        for name, frame in _core.read_capture(Path(path), connections, chosen)
+        for name, frame in frames
     }
 
 

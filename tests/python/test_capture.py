@@ -20,6 +20,8 @@ from conftest import Command
 
 import tcplab as lab
 from tcplab import capture
+from tcplab.cli import capture as command
+from tcplab.cli import main
 
 SYN, PUSH, ACK = 0x02, 0x08, 0x10
 
@@ -100,6 +102,34 @@ def test_the_command_prints_tables_and_keeps_them(tcplab: Command, small_file: P
     assert [*everything] == ["totals", "lengths", "protocols", "faults"]
     lengths = tcplab("capture", "info", small_file, "--table", "lengths", "--format", "csv")
     assert lengths.stdout.startswith("file,length,packets,percent,bytes\n")
+
+
+def test_a_long_table_is_printed_whole(
+    small_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In pieces of two rows, one of them not full, the CSV is that of the frame."""
+    packets = [SMALL[24:]]
+    for host in range(2, 6):
+        packets.append(SMALL[24:].replace(b"\x0a\0\0\1", bytes([10, 0, 0, host + 1])))
+    small_file.write_bytes(HEADER + b"".join(packets))
+    monkeypatch.setattr(command, "PIECE", 2)
+    assert main(["capture", "flows", str(small_file), "--format", "csv"]) == 0
+    flows = lab.capture.flows(small_file)
+    assert len(flows) == 5
+    assert capsys.readouterr().out == flows.write_csv()
+
+
+def test_flows_load_only_what_they_print_with(small_file: Path) -> None:
+    heavy = "{'numpy', 'scipy', 'rich', 'tcplab._schema', 'tcplab._results.results'}"
+    program = (
+        "import sys; from tcplab.cli import main\n"
+        f"main(['capture', 'flows', {str(small_file)!r}, '--format', 'csv'])\n"
+        f"print(*{heavy} & sys.modules.keys(), 'end')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "end"
 
 
 def test_what_is_no_capture_is_refused(tcplab: Command, tmp_path: Path) -> None:

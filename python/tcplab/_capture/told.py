@@ -12,10 +12,9 @@ from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.modelled import about
 from tcplab._experiment.reading import as_written
 from tcplab._results import json_output
-from tcplab._results.summary_table import MOST_ROWS
 from tcplab._store.atomic_write import put
 from tcplab._text import plain_tables
-from tcplab._text.cells import LEFT, Column, decimals, number
+from tcplab._text.cells import LEFT, MOST_ROWS, Column, decimals, number
 
 SUMMARY = ("totals", "classes", "fits", "peers")
 """The tables that `--format json` prints together."""

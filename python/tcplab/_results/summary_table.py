@@ -13,13 +13,10 @@ from tcplab._experiment.labels import labels
 from tcplab._results.flow_summary import MEASURED
 from tcplab._results.metrics import METRICS
 from tcplab._results.results import Results
-from tcplab._text.cells import LEFT, Column, decimals, number
+from tcplab._text.cells import LEFT, MOST_ROWS, Column, decimals, number
 
 FEW_ROWS = 30
 """Above this number of rows of single flows, a row is about all flows of a class."""
-
-MOST_ROWS = 60
-"""The number of rows that fit on a screen."""
 
 ROUNDING = 1e-9
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 LEFT, RIGHT = "<", ">"
 
+MOST_ROWS = 60
+"""The number of rows that fit on a screen."""
+
 
 @dataclass(frozen=True)
 class Column:

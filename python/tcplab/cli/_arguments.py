@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcplab import _core
-from tcplab._experiment.reading import load, load_from
-from tcplab._run.memory import amount
-from tcplab._store.remote import is_address
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -80,6 +77,9 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
 
 def experiment(args: argparse.Namespace) -> Experiment:
     """The experiment named by the arguments, with the values that they set."""
+    # The schema of experiments takes time to load.
+    from tcplab._experiment.reading import load, load_from  # noqa: PLC0415
+
     is_stream = args.file == Path("-")
     read = load_from(sys.stdin.buffer) if is_stream else load(args.file)
     return changed(read, args)
@@ -293,6 +293,8 @@ def _at_least_one(text: str) -> int:
 
 
 def _size(text: str) -> str:
+    from tcplab._run.memory import amount  # noqa: PLC0415 (loads tables)
+
     try:
         amount(text)
     except ValueError as error:
@@ -302,6 +304,8 @@ def _size(text: str) -> str:
 
 def results(text: str) -> Path | str:
     """Parses the place of results: a folder or an address."""
+    from tcplab._store.remote import is_address  # noqa: PLC0415 (loads tables)
+
     if not text:
         raise argparse.ArgumentTypeError("the name of a folder is not empty")
     return text if is_address(text) else Path(text)

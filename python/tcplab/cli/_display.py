@@ -17,7 +17,6 @@ from tcplab._results.metrics import METRICS
 from tcplab._results.results import Results
 from tcplab._results.summary_table import (
     KEYS,
-    MOST_ROWS,
     are_equal,
     labelled,
     layout,
@@ -28,14 +27,12 @@ from tcplab._results.summary_table import (
     unconnected,
 )
 from tcplab._text import plain_tables
-from tcplab._text.cells import LEFT, RIGHT, Column, decimals, number
+from tcplab._text.cells import LEFT, MOST_ROWS, RIGHT, Column, decimals, number
 
 FEWEST, FEWEST_OF_MEDIAN = 10, 5
 """The number of repetitions from which there are confidence intervals for all data
 (`lab.statistics`).
 """
-
-FORMATS = ("table", "json", "csv", "markdown")
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class View:
     by: str | None = None
     """The subject of a row; by default what suits the results."""
     format_: str = "table"
-    """One of the `FORMATS`."""
+    """One of `_output.FORMATS`."""
     statistic: str = "mean"
     versus: Mapping[str, str] | str | None = None
     """The baseline for other variants."""
@@ -103,7 +100,7 @@ def _in_markdown(heads: list[Column], cells: list[list[str]]) -> str:
 
 
 def shown_rows(rows: pl.DataFrame, format_: str) -> str:
-    """A frame in one of the `FORMATS`."""
+    """A frame in one of `_output.FORMATS`."""
     if format_ == "json":
         return json_output.rows(rows)
     if format_ == "csv":

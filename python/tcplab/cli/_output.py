@@ -9,6 +9,9 @@ from typing import Any, NoReturn, TextIO
 
 from tcplab._core import printable
 
+FORMATS = ("table", "json", "csv", "markdown")
+"""The formats of tables."""
+
 
 def say(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> None:
     """Prints lines of text. Characters that would act on a terminal are escaped.
@@ -17,7 +20,10 @@ def say(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> N
     text, as the cells of tables do.
     """
     out = sys.stdout if file is None else file
-    out.write("\n".join(printable(line.expandtabs()) for line in text.split("\n")) + "\n")
+    # A long table is one text, which rarely needs a look at each line.
+    if not (text.isascii() and text.replace("\n", " ").isprintable()):
+        text = "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
+    out.write(text + "\n")
     if flush:
         out.flush()
 

@@ -8,15 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-from rich.cells import cell_len
-
 from tcplab import _core
 from tcplab._core import printable
-from tcplab._results import json_output
-from tcplab._results.summary_table import MOST_ROWS
-from tcplab._text import plain_tables
-from tcplab._text.cells import LEFT, Column, decimals, number
+from tcplab._text.cells import LEFT, MOST_ROWS, Column, decimals, number
 from tcplab.capture import (
     MOST_CONNECTIONS,
     WAITS,
@@ -28,10 +22,12 @@ from tcplab.capture import (
     report,
     twin,
 )
-from tcplab.cli import _arguments, _chart, _display
-from tcplab.cli._output import say
+from tcplab.cli import _arguments
+from tcplab.cli._output import FORMATS, say
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tcplab._capture.twin import Twin
 
 STDIN = Path("-")
@@ -61,6 +57,9 @@ PACKETS_SHOWN = (
     "sack",
 )
 """The columns of packets that are printed."""
+
+PIECE = 5_000
+"""The rows of a table that are printed at once as CSV."""
 
 FILE_HELP = "pcap or pcapng, also compressed with gzip or Zstandard; - is standard input"
 
@@ -153,7 +152,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
-        choices=_display.FORMATS,
+        choices=FORMATS,
         default="table",
         metavar="FORMAT",
         help="output format: table (the default), json, csv or markdown",
@@ -184,14 +183,18 @@ def _info(args: argparse.Namespace) -> None:
         about, flows = read(file, connections=args.connections)
         every.append(about)
         _keep(about, flows, args.out)
+    import polars as pl  # noqa: PLC0415
+
     tables = {name: pl.concat([getattr(about, name) for about in every]) for name in TABLES}
     if args.table is None and args.format == "table":
         say("\n\n".join(_about(about) for about in every), flush=True)
     elif args.table is None and args.format == "json":
+        from tcplab._results import json_output  # noqa: PLC0415
+
         rows = (f'"{name}": {json_output.rows(table)}' for name, table in tables.items())
         say("{" + ", ".join(rows) + "}", flush=True)
     else:
-        say(_display.shown_rows(tables[args.table or "totals"], args.format), flush=True)
+        say(_shown_rows(tables[args.table or "totals"], args.format), flush=True)
 
 
 def _flows(args: argparse.Namespace) -> None:
@@ -199,12 +202,37 @@ def _flows(args: argparse.Namespace) -> None:
     _keep(about, flows, args.out)
     if args.format == "table":
         say(_connections(flows), flush=True)
+    elif args.format == "csv":
+        _say_csv(flows)
     else:
-        say(_display.shown_rows(flows, args.format), flush=True)
+        say(_shown_rows(flows, args.format), flush=True)
     # A capture of headers alone still has everything that the table shows.
-    for fault in about.faults.filter(pl.col("fault") != "snap length").iter_rows(named=True):
+    for fault in about.faults.iter_rows(named=True):
+        if fault["fault"] == "snap length":
+            continue
         said = f"note: {fault['fault']}: {fault['seen']}; not known: {fault['unknown']}"
         say(printable(said), file=sys.stderr)
+
+
+def _say_csv(rows: pl.DataFrame) -> None:
+    """Prints a long table piece by piece: as one text, it takes more memory than as a table."""
+    for first in range(0, max(len(rows), 1), PIECE):
+        piece = rows.slice(first, PIECE).write_csv(include_header=first == 0)
+        say(piece.rstrip("\n"))
+    sys.stdout.flush()
+
+
+def _shown_rows(rows: pl.DataFrame, format_: str) -> str:
+    # The tables of results take time to load.
+    from tcplab.cli import _display  # noqa: PLC0415
+
+    return _display.shown_rows(rows, format_)
+
+
+def _text_table(heads: list[Column], cells: list[list[str]]) -> str:
+    from tcplab._text import plain_tables  # noqa: PLC0415 (CSV does without)
+
+    return plain_tables.table(heads, cells)
 
 
 def _packets(args: argparse.Namespace) -> None:
@@ -222,11 +250,13 @@ def _packets(args: argparse.Namespace) -> None:
     if args.chart is not None:
         _drawn(rows, args)
         return
+    import polars as pl  # noqa: PLC0415
+
     low = float("-inf") if args.begin is None else args.begin
     high = float("inf") if args.end is None else args.end
     rows = rows.filter(pl.col("time_s").is_between(low, high))
     if args.format != "table":
-        say(_display.shown_rows(rows, args.format), flush=True)
+        say(_shown_rows(rows, args.format), flush=True)
         return
     some = rows.head(MOST_ROWS)
     heads = [Column(name, LEFT if some[name].dtype == pl.String else ">") for name in PACKETS_SHOWN]
@@ -234,7 +264,7 @@ def _packets(args: argparse.Namespace) -> None:
         ["-" if row[name] is None else _cell(row[name]) for name in PACKETS_SHOWN]
         for row in some.iter_rows(named=True)
     ]
-    text = plain_tables.table(heads, cells)
+    text = _text_table(heads, cells)
     if (more := len(rows) - len(some)) > 0:
         text += (
             f"\n... and {more:,} more packets; `--from` and `--to` choose, `--format csv` has all"
@@ -249,13 +279,14 @@ def _cell(value: object) -> str:
 def _largest(flows: pl.DataFrame) -> int:
     if flows.is_empty():
         raise _core.ConfigError("--connection: there is no TCP connection in the capture")
-    sums = pl.col("client_bytes") + pl.col("server_bytes")
-    return int(flows["connection"][int(flows.select(sums.arg_max()).item())])
+    sums = flows["client_bytes"] + flows["server_bytes"]
+    return int(flows["connection"][sums.arg_max() or 0])
 
 
 def _drawn(rows: pl.DataFrame, args: argparse.Namespace) -> None:
     # Charts take time to load.
     from tcplab import plot  # noqa: PLC0415
+    from tcplab.cli import _chart  # noqa: PLC0415
 
     try:
         chart = plot.segments(rows, sender=args.sender, from_s=args.begin, to_s=args.end)
@@ -296,7 +327,7 @@ def _about(about: Info) -> str:
             f"{row['packet_mean_bytes']:.3f} bytes a packet, {row['rate_mbit_s']:.3f} Mbit/s"
         )
     head = "\n".join(parts)
-    lengths = _shares(about.lengths.filter(pl.col("packets") > 0), ["length"])
+    lengths = _shares(about.lengths.filter(about.lengths["packets"] > 0), ["length"])
     protocols = _shares(about.protocols, ["network", "transport"])
     said = [
         f"{fault['fault']}: {fault['seen']}\n  not known: {fault['unknown']}"
@@ -323,7 +354,7 @@ def _shares(rows: pl.DataFrame, keys: list[str]) -> str:
         ]
         for row in rows.iter_rows(named=True)
     ]
-    return plain_tables.table(heads, cells)
+    return _text_table(heads, cells)
 
 
 HEADS = [
@@ -365,10 +396,14 @@ def _connections(flows: pl.DataFrame) -> str:
 
 
 def _table(heads: list[Column], rows: list[dict[str, str]]) -> str:
-    return plain_tables.table(heads, [[row[head.name] for head in heads] for row in rows])
+    return _text_table(heads, [[row[head.name] for head in heads] for row in rows])
 
 
 def _is_wide(text: str) -> bool:
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    from tcplab._text import plain_tables  # noqa: PLC0415
+
     room = plain_tables.room()
     return room is not None and max(map(cell_len, text.split("\n"))) > room
 
@@ -487,6 +522,8 @@ def _twin(args: argparse.Namespace) -> int:
     if args.output is not None:
         made.write(args.output)
     if args.format == "json":
+        from tcplab._results import json_output  # noqa: PLC0415
+
         facts = {"fits": made.fits, "cc": made.congestion_control, "parts_at_s": made.parts_at_s}
         told = (
             f'"path": {json_output.rows(made.path)}, "measures": {json_output.rows(made.measures)}'
@@ -516,7 +553,7 @@ def _path(path: pl.DataFrame) -> str:
         ]
         for row in path.iter_rows(named=True)
     ]
-    return plain_tables.table(heads, cells)
+    return _text_table(heads, cells)
 
 
 def _measures(made: Twin) -> str:
@@ -530,7 +567,7 @@ def _measures(made: Twin) -> str:
         cells.append([row["measure"], *values, row["unit"], "yes" if row["fits"] else "NO"])
     parts = "never" if made.parts_at_s is None else f"first at {made.parts_at_s:.3g} s"
     verdict = "the twin behaves like the capture" if made.fits else "the twin is not vouched for"
-    text = plain_tables.table(heads, cells)
+    text = _text_table(heads, cells)
     return f"{text}\n\n{verdict}; what was delivered differs by more than 10 %: {parts}"
 
 
@@ -593,7 +630,7 @@ def _characterise(args: argparse.Namespace) -> None:
         say(told.document(found), flush=True)
     else:
         say(
-            _display.shown_rows(getattr(found, args.table or "totals"), args.format),
+            _shown_rows(getattr(found, args.table or "totals"), args.format),
             flush=True,
         )
     for note in found.notes:
@@ -605,7 +642,7 @@ def _characterise(args: argparse.Namespace) -> None:
 def _congestion_control(args: argparse.Namespace) -> None:
     rows = congestion_control(args.file, connections=args.connections)
     if args.format != "table":
-        say(_display.shown_rows(rows, args.format), flush=True)
+        say(_shown_rows(rows, args.format), flush=True)
         return
     some = rows.head(MOST_ROWS)
     heads = [
@@ -618,7 +655,7 @@ def _congestion_control(args: argparse.Namespace) -> None:
         [row["sender"], row["receiver"], row["guess"], number(row["certainty"], 2)]
         for row in some.iter_rows(named=True)
     ]
-    parts = [plain_tables.table(heads, cells)]
+    parts = [_text_table(heads, cells)]
     parts += [f"{row['sender']}: {row['evidence']}" for row in some.iter_rows(named=True)]
     if (more := len(rows) - len(some)) > 0:
         parts.append(f"... and {more} more connections; `--format csv` has them all")
