@@ -16,7 +16,7 @@ from tcplab.cli._main import main
 def gained(candidate: str, gain: float) -> Gain:
     """A certain gain."""
     return Gain(
-        candidate, "goodput", "sim", gain, gain, gain, gain, 12, "runs", 1.0, 1 + gain, gain, ""
+        candidate, "goodput", "sim", gain, gain, gain, gain, 12, "runs", 12, 1.0, 1 + gain, gain, ""
     )
 
 

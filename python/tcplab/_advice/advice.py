@@ -111,7 +111,7 @@ class Advice:
     kernel: list[Gain]
     """The same on the kernel."""
     harm: dict[str, Any] | None
-    """The goodput that a CUBIC flow beside it loses by the change."""
+    """The goodput that a CUBIC flow beside it loses by the change, and how its latency changes."""
     waits: list[dict[str, Any]]
     """The sender's waiting times by cause, in percent: with today's setting and the advised one."""
     cells: list[dict[str, Any]]
