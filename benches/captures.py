@@ -47,6 +47,8 @@ class Measured:
     """The measurement of a program on a capture."""
 
     seconds: float
+    cpu_seconds: float
+    """Of all its threads, in user and kernel mode."""
     megabytes: float
 
 
@@ -103,7 +105,8 @@ def measured(command: Sequence[str], folder: Path) -> Measured:
         _, status, used = os.wait4(process.pid, 0)
     if status != 0:
         raise SystemExit(f"{command[0]} failed")
-    return Measured(time.monotonic() - began, used.ru_maxrss / 1024)
+    seconds = time.monotonic() - began
+    return Measured(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def beside(commands: dict[str, list[str]], folder: Path) -> dict[str, Measured]:
@@ -115,7 +118,9 @@ def beside(commands: dict[str, list[str]], folder: Path) -> dict[str, Measured]:
                 found[name].append(measured(command, folder))
     return {
         name: Measured(
-            statistics.median(one.seconds for one in every), max(one.megabytes for one in every)
+            statistics.median(one.seconds for one in every),
+            statistics.median(one.cpu_seconds for one in every),
+            max(one.megabytes for one in every),
         )
         for name, every in found.items()
     }
@@ -148,7 +153,8 @@ def main() -> None:
             print(f"{packets:,} packets, {what}:")
             for program, one in every.items():
                 ratio = f", {one.seconds / ours.seconds:.1f} times ours" if one != ours else ""
-                print(f"  {program:<9}{one.seconds:7.2f} s {one.megabytes:6.0f} MB{ratio}")
+                cpu = f"{one.cpu_seconds:6.2f} s of CPU"
+                print(f"  {program:<9}{one.seconds:7.2f} s,{cpu} {one.megabytes:6.0f} MB{ratio}")
             for program in missing:
                 print(f"  {program}: not installed; on Debian: sudo apt-get install {program}")
             file.unlink()

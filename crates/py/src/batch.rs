@@ -269,6 +269,6 @@ impl Done {
 }
 
 #[expect(clippy::disallowed_methods, reason = "elapsed time is told apart from results")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }

@@ -1,11 +1,16 @@
 //! Tables of packet captures.
 
+use crate::batch::now;
 use crate::errors::ConfigError;
 use crate::frames::{Frame, frame};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::time::Duration;
 use tcplab_capture::{DECLARED, Flows, Info, Reader};
 use tcplab_model::printable;
+
+/// The time between two looks at signals.
+const ASKED: Duration = Duration::from_millis(100);
 
 /// Reads a capture and returns its tables by name. At most `connections` are followed at once.
 /// Packets of `chosen` connections have rows, and so have all turns if `turns` is set.
@@ -25,7 +30,13 @@ pub(crate) fn read_capture(
     let mut asked: PyResult<()> = Ok(());
     let read = py.detach(|| {
         let mut reader = Reader::open(&path)?;
+        let mut before = now();
         let mut goes_on = |_| {
+            // Another thread of Python may be busy, and gives way only after milliseconds.
+            if before.elapsed() < ASKED {
+                return true;
+            }
+            before = now();
             asked = Python::attach(|py| {
                 py.check_signals()?;
                 Ok(())

@@ -246,17 +246,17 @@ impl Flows {
 
     fn open(&mut self, key: Key, time: i64, ip: &Ip<'_>, tcp: &Tcp) -> u32 {
         self.retire(time);
-        let connection = Box::new(Connection::new(self.found.connections, time, ip, tcp));
+        let connection = Connection::new(self.found.connections, time, ip, tcp);
         self.found.connections += 1;
         if !tcp.flags.has(Flags::SYN) {
             self.found.without_handshake += 1;
         }
-        let slot = Slot { connection, before: NONE, behind: NONE };
         let place = if let Some(place) = self.free.pop() {
-            self.slots[place as usize] = slot;
+            *self.slots[place as usize].connection = connection;
             place
         } else {
-            self.slots.push(slot);
+            let connection = Box::new(connection);
+            self.slots.push(Slot { connection, before: NONE, behind: NONE });
             (self.slots.len() - 1) as u32
         };
         self.places.insert(key, place);
