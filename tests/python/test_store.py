@@ -22,7 +22,7 @@ from tcplab import _core
 from tcplab._store import compaction, read_back
 from tcplab._store.checksums import checksum, listed, write_list
 from tcplab._store.digest_cache import Agreed
-from tcplab._store.run_groups import TABLES, Loaded, OnDisk, size
+from tcplab._store.run_groups import TABLES, Loaded, OnDisk, encoded, size
 
 Damage = Callable[[Path, Path], object]
 
@@ -588,3 +588,16 @@ def test_runs_of_a_version_with_fewer_columns_are_kept(
     rows = pl.concat(parts, how="diagonal_relaxed")
     by_run = rows.group_by("run").agg(pl.col("rtt_ms").is_not_null().any())
     assert sorted(by_run["rtt_ms"]) == [False] * most + [True]
+
+
+def test_tables_without_rows_keep_the_names_and_types_of_their_columns() -> None:
+    schemas = [
+        {"run": pl.String(), "time_s": pl.Float64()},
+        {"run": pl.String(), "time_s": pl.Int64()},
+        {"time_s": pl.Float64(), "run": pl.String()},
+    ]
+    for schema in [*schemas, *schemas]:
+        frame = pl.DataFrame(schema=schema)
+        read = pl.read_parquet(encoded(frame))
+        assert list(read.schema.items()) == list(frame.schema.items())
+        assert read.is_empty()

@@ -250,7 +250,9 @@ def _group(group: _core.Group, plans: Sequence[_core.Plan], readable: bytes | No
         for name, frame in group.frames
     }
     walls = pl.Series("wall_s", [ran.wall_s for ran in group.runs], dtype=pl.Float64)
-    frames["runs"] = frames["runs"].lazy().collect().with_columns(walls)
+    runs = frames["runs"]
+    table = runs if isinstance(runs, pl.DataFrame) else runs.lazy().collect()
+    frames["runs"] = table.replace_column(table.get_column_index(walls.name), walls)
     own = [plans[ran.place] for ran in group.runs]
     ran = {
         plan.id: Ran(plan.id, ran.digest, tuple(ran.rows), dict(ran.further), readable)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
@@ -158,6 +158,18 @@ class InMemory:
 
 def encoded(frame: pl.DataFrame) -> bytes:
     """The Parquet file of a table."""
+    # Most groups have tables without rows, and encoding takes the same time for few rows as for
+    # none.
+    return _parquet(frame) if len(frame) else _parquet_of_none(tuple(frame.schema.items()))
+
+
+@lru_cache(maxsize=64)
+def _parquet_of_none(columns: tuple[tuple[str, pl.DataType], ...]) -> bytes:
+    """The Parquet file of a table without rows."""
+    return _parquet(pl.DataFrame(schema=dict(columns)))
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
     # Polars turns errors of the system into panics and into its own exceptions, so it writes to
     # memory.
     buffer = io.BytesIO()
