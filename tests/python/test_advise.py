@@ -18,6 +18,7 @@ import pytest
 import tcplab as lab
 from tcplab._advice import limits, phrases, terrain, words
 from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
+from tcplab._advice.api import advice_in
 from tcplab._advice.distributions import Distribution
 from tcplab._advice.evidence import found, preferred
 from tcplab._advice.goals import GOALS
@@ -216,14 +217,15 @@ def test_a_folder_belongs_to_one_question(
     paths = tmp_path / "paths.toml"
     paths.write_text('[[destinations]]\nprefix = "192.0.2.0/24"\nrate = "1 Mbit/s"\nrtt = "9 ms"\n')
     other = ["--destinations", str(paths)] if is_for_several else ["--rate", "2M"]
-    own = ["advise", "--rate", "1M", "--change", "tlp=false", "--on", "sim", "--quiet", "--out"]
+    question = ["--rate", "1M", "--change", "tlp=false", "--budget", "10min"]
+    own = ["advise", *question, "--on", "sim", "--quiet", "--out"]
     out = tmp_path / "out"
     assert main([*own, str(out)]) == 0
     answer = capsys.readouterr().out
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert main(["advise", *other, "--on", "sim", "--quiet", "--out", str(out)]) == 2
     said = capsys.readouterr()
-    assert f"{out}: belongs to another question, that of `tcplab " in said.err
+    assert f"{out}: belongs to another question, that of `tcplab" in said.err
     assert "name another folder, or remove this one" in said.err
     assert not said.out
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
@@ -480,7 +482,9 @@ def test_scripts_of_an_earlier_answer_go_and_other_files_stay(
     copy = tmp_path / "copy"
     shutil.copytree(advised[0], copy)
     (copy / "apply" / "mine.txt").write_text("not of advice")
-    asked(lossy(), copy, change={"initial_window": [9, 11]})
+    other_question = question(loaded(lossy()), change={"initial_window": [9, 11]})
+    with pytest.warns(lab.TcplabWarning, match="answer to another question, which is replaced"):
+        advice_in(other_question, copy, backend="sim", budget_s=600, progress=False, replaces=True)
     assert [path.name for path in copy.glob("apply/**/*") if path.is_file()] == ["mine.txt"]
     other = tmp_path / "other"
     (other / "apply").mkdir(parents=True)
