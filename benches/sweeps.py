@@ -4,7 +4,8 @@ Prints the share of the time spent outside runs (a run is simulation, checks of 
 digest), with one worker: of the elapsed time, by the column `wall_s`, and of the CPU time, compared
 with the same runs in this process, where nothing is stored. Then prints the rate of two workers
 relative to two concurrent commands with one worker each. Nothing else should run meanwhile; CPU
-times hold on a busy computer too.
+times hold on a busy computer too. Python keeps its bytecode, as it does for an installed package,
+and a first command writes it.
 """
 
 from __future__ import annotations
@@ -36,9 +37,12 @@ to = "right1"
 
 def start(file: Path, out: Path, workers: int) -> subprocess.Popen[bytes]:
     """Starts the sweep."""
+    unwanted = "PYTHONDONTWRITEBYTECODE"
+    kept = {name: value for name, value in os.environ.items() if name != unwanted}
     words = ["run", str(file), "--no-chart", "--out", str(out), "--workers", str(workers)]
     return subprocess.Popen(
         [sys.executable, "-m", "tcplab.cli", *words],
+        env={**kept, "PYTHONPYCACHEPREFIX": str(file.parent / "bytecode")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -72,6 +76,9 @@ def main() -> None:
         place = Path(name)
         file = place / "sweep.toml"
         file.write_text(TEXT, encoding="utf-8")
+        few = place / "few.toml"
+        few.write_text(TEXT.replace(f"repeat = {RUNS // 2}", "repeat = 1"), encoding="utf-8")
+        ended(start(few, place / "few", 1), began=time.monotonic())
         began = time.monotonic()
         alone, cpu_s = ended(start(file, place / "alone", 1), began=began)
         runs = pl.read_parquet(place / "alone/*/runs.parquet")
