@@ -71,6 +71,43 @@ def test_files_that_pages_and_comments_name_are_there() -> None:
                 assert any(file.endswith(name) for file in files), f"{page}: {name}"
 
 
+TCP = ROOT / "crates" / "tcp" / "src"
+
+
+def test_the_map_of_tcp_names_its_modules() -> None:
+    page = (TCP / "lib.rs").read_text()
+    rows = re.findall(r"^//! \|.*\|$", page, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([a-z_]+(?:::[a-z_]+)*)`", row)}
+    paths = {name for name in named if "::" in name or (TCP / f"{name}.rs").exists()}
+    assert {"loss", "congestion", "departure", "sender::on_ack"} <= paths
+    for name in paths:
+        assert (TCP / f"{name.replace('::', '/')}.rs").exists(), name
+
+
+def test_owners_of_tcp_do_not_know_who_calls_them() -> None:
+    """What is lost, how much may be sent and what leaves when: only the sender crosses them."""
+    owners = {"loss", "congestion", "departure"}
+    barred = {name: {"endpoint", "sender"} | owners - {name} for name in owners}
+    for owner, strangers in {**barred, "sender": {"endpoint"}}.items():
+        files = [TCP / f"{owner}.rs", *(TCP / owner).rglob("*.rs")]
+        assert len(files) > 1, owner
+        for path in files:
+            imported = set(re.findall(r"\bcrate::(?:\{[^}]*\b)?(\w+)", path.read_text()))
+            assert not imported & strangers, path
+
+
+def test_fields_of_the_owners_of_tcp_are_private() -> None:
+    for owner, kind in (
+        ("loss", "Loss"),
+        ("congestion", "CongestionWindow"),
+        ("departure", "Departure"),
+    ):
+        (body,) = re.findall(
+            rf"struct {kind} \{{\n(.*?)^\}}", (TCP / f"{owner}.rs").read_text(), re.M | re.S
+        )
+        assert "pub" not in re.findall(r"^    (\w+)", body, re.M), owner
+
+
 def test_maps_of_rust_modules_name_modules() -> None:
     maps = 0
     for page in tracked("crates/**/lib.rs", "crates/**/mod.rs"):

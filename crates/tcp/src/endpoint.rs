@@ -5,6 +5,8 @@
 //! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
 
 use crate::delayed_ack::DelayedAck;
+use crate::departure::Data;
+use crate::departure::least;
 use crate::ecn::EcnState;
 use crate::endpoint::fast_open::FastOpen;
 use crate::endpoint::keepalive::KeepaliveTimer;
@@ -14,8 +16,6 @@ use crate::pages::Pages;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps};
 use crate::sender::Sender;
-use crate::sender::data::Data;
-use crate::sender::tso::least;
 use crate::settings::Settings;
 use crate::timer::{Kind, Turn, Wheel};
 use std::fmt;
@@ -362,7 +362,7 @@ impl Endpoint {
     #[inline]
     pub fn next_timer(&self) -> Time {
         let alive = self.keepalive.as_ref().map_or(Time::NEVER, |alive| alive.due);
-        let paced = self.send.paced_until();
+        let paced = self.send.departure().paced_until();
         let sends = self.send.timer.at.min(self.delayed_ack.due()).min(paced);
         // A timer that nobody waits for any more turns the kernel's wheel all the same.
         let silent = self.send.timer.place.pending().min(self.delayed_ack.pending());
@@ -421,7 +421,7 @@ impl Endpoint {
 
     /// When the pacing timer runs out; `Time::NEVER` if it does not run.
     pub fn paced_until(&self) -> Time {
-        self.send.paced_until()
+        self.send.departure().paced_until()
     }
 
     /// The ACK that is held back leaves.
@@ -487,7 +487,7 @@ impl Endpoint {
                 self.send.rtt.back_off();
             }
         } else if self.send.has_outstanding() {
-            if self.send.has_path() {
+            if self.send.departure().has_path() {
                 self.look_for_black_hole(now);
             }
             self.send.on_timeout(now, &self.settings);
@@ -583,7 +583,7 @@ impl Endpoint {
         self.begin_data(now);
         let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
         let data = self.send.next_data(now, &self.settings, options);
-        if data.is_none() && self.send.has_path() {
+        if data.is_none() && self.send.departure().has_path() {
             self.lose_acknowledgment(now);
         }
         let data = data?;
@@ -706,7 +706,7 @@ impl Endpoint {
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
-        if self.send.has_path() {
+        if self.send.departure().has_path() {
             self.send.look_route_up();
         }
         let scale = self.receive.window_scale;
@@ -719,11 +719,11 @@ impl Endpoint {
         let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);
         if self.has_timestamps {
             let mut stamp = self.delayed_ack.stamp(now);
-            if self.send.has_path() {
-                stamp = self.send.stamp(now, stamp);
+            if self.send.departure().has_path() {
+                stamp = self.send.departure().stamp(now, stamp);
             }
-            if self.send.is_paced_by_device() {
-                stamp = self.send.departs(stamp, payload > 0);
+            if self.send.departure().is_paced_by_device() {
+                stamp = self.send.departure().departs(stamp, payload > 0);
             }
             segment = segment.with_timestamps(self.timestamps(stamp));
         }

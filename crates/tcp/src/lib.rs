@@ -27,7 +27,7 @@
 //! |---|---|---|
 //! | the scoreboard | `loss`: `Loss`, fields private to the folder | its methods, from `sender` |
 //! | the window | `congestion`: `CongestionWindow`, the only caller of the controller, and `congestion::reduction` (PRR) | its methods, from `sender` |
-//! | the departure | the folder `sender`: send buffer, TSO bursts, pacing, small queue, path MTU | see below |
+//! | the departure | `departure`: `Departure`, send buffer, TSO bursts, pacing, small queue and path MTU, fields private to the folder | its methods, from `sender` |
 //!
 //! | job | file |
 //! |---|---|
@@ -36,14 +36,15 @@
 //! | segments in, closing; TIME-WAIT | `endpoint::input`, `endpoint::time_wait` |
 //! | keepalive and user timeout; memory pressure | `endpoint::keepalive`, `endpoint::memory_pressure` |
 //! | what an observer sees | `endpoint::snapshot` |
-//! | an ACK; the next segment; RTO and tail loss probes | `sender::on_ack`, `sender::output`, `sender::rto_timer`, `sender::tail_probe` |
+//! | the sender's coordinators: an ACK; the next segment; RTO and tail loss probes | `sender::on_ack`, `sender::output`, `sender::rto_timer`, `sender::tail_probe` |
 //! | recovery, reordering, undo, segments of another size | `sender::recovery`, `sender::reordering`, `sender::undo`, `sender::resegment` |
 //! | rate samples, window validation | `sender::sampling`, `sender::validation` |
 //! | scoreboard, loss detection, RACK, TLP, duplicate ACKs, undo | `loss` and its folder |
 //! | the controller, reductions (PRR), rounds, growth | `congestion`, `congestion::reduction` |
-//! | send buffer | `send_buffer` |
-//! | TSO bursts and the pacing rate; its use; small queues | `sender::tso`; `sender::pacing`; `sender::small_queue` |
-//! | path MTU: discovery and search; ICMP notices and black holes | `sender::path_mtu`; `endpoint::path_mtu` |
+//! | send buffer; the calls that reach it | `departure::send_buffer`; `departure::calls` |
+//! | TSO bursts; pacing; small queues | `departure::tso`; `departure::pacing`; `departure::small_queue` |
+//! | the pacing rate and what a burst asks of the other owners | `sender::bursts` |
+//! | path MTU: what is told and searched for; what the sender does for it; ICMP notices and black holes | `departure::path_mtu`; `sender::path_mtu`; `endpoint::path_mtu` |
 //! | timer wheel | `timer` |
 //! | ECN and accurate ECN | `ecn`, `accurate_ecn` |
 //! | reassembly, receive window, SACK blocks of an ACK (`with_sack`) | `receiver` |
@@ -61,14 +62,13 @@
 //!
 //! # What is not separated, and why
 //!
-//! - The state of departure has no type of its own. `Sender` holds the send buffer, the small queue
-//!   and the path MTU as rarely used boxes; bursts and pacing share the flight's allocation with
-//!   `Loss`, which is made when data is first sent, so that an end that only receives stays small.
-//!   These fields are private to the folder `sender`: its coordinators change them, and nothing
-//!   outside does.
+//! - The scoreboard and the bursts are each made when data is first sent (`on_demand`), so that an
+//!   end that only receives stays small.
+//! - The MSS in effect is part of the stream that `sender` holds, as all three owners count by it.
+//!   `sender::path_mtu` sets it to what `departure` says that the path takes.
 //! - Files of a folder and the folder's root import each other: a type, and the parts of its
-//!   `impl`. Between folders, imports run one way: `endpoint` to `sender` to `loss` and
-//!   `congestion`.
+//!   `impl`. Between folders, imports run one way: `endpoint` to `sender` to `loss`,
+//!   `congestion` and `departure`, which do not import each other.
 //!
 //! # Speed
 //!
@@ -78,15 +78,17 @@
 
 mod accurate_ecn;
 mod congestion;
+mod context;
 mod delayed_ack;
+mod departure;
 mod ecn;
 mod endpoint;
 mod loss;
+mod on_demand;
 mod pages;
 mod ranges;
 mod receiver;
 mod segment;
-mod send_buffer;
 mod sender;
 mod seq;
 mod settings;

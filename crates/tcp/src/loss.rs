@@ -18,8 +18,10 @@ pub(crate) use recovery::{Recovery, Seen};
 pub(crate) use scoreboard::{Arrival, Overdue, Progress, Scoreboard, Sent};
 pub(crate) use tlp::Sign;
 
+use crate::on_demand::AtRest;
 use rack::Rack;
 use recovery::Repair;
+use std::sync::LazyLock;
 use tcplab_cc::Phase;
 use tcplab_transport::DeliveryRate;
 use tcplab_units::Time;
@@ -34,6 +36,13 @@ pub(crate) struct Loss {
     rack: Rack,
     tlp: TailProbe,
     undo: Undo,
+}
+
+impl AtRest for Loss {
+    fn at_rest() -> &'static Self {
+        static AT_REST: LazyLock<Loss> = LazyLock::new(Loss::default);
+        &AT_REST
+    }
 }
 
 /// Reading.

@@ -1,36 +1,28 @@
 //! The sending half: what it knows of what it sent, and who decides how much that is.
 
 use crate::congestion::CongestionWindow;
+use crate::departure::{Departure, Stream, Window};
 use crate::loss::Loss;
-use crate::send_buffer::SendBuffer;
-use crate::sender::path_mtu::PathMtu;
-use crate::sender::small_queue::SmallQueue;
-use crate::sender::tso::Tso;
+use crate::on_demand::OnDemand;
 use crate::seq::Origin;
 use crate::settings::Settings;
 use crate::timer::Timer;
-use std::ops::{Deref, DerefMut};
-use std::sync::LazyLock;
 use tcplab_cc::{CongestionControl, FlowState};
 use tcplab_transport::DeliveryRate;
-use tcplab_transport::Pacing;
 use tcplab_transport::Rtt;
 use tcplab_units::Time;
 
+mod bursts;
 mod calls;
-pub(crate) mod data;
 pub(crate) mod on_ack;
 mod output;
-mod pacing;
 mod path_mtu;
 mod recovery;
 mod reordering;
 pub(crate) mod resegment;
 mod rto_timer;
 mod sampling;
-mod small_queue;
 mod tail_probe;
-pub(crate) mod tso;
 mod undo;
 mod validation;
 
@@ -49,61 +41,6 @@ pub struct SenderCounters {
     pub episodes: u64,
     /// Segments that the receiver reports to have come twice.
     pub duplicate_segments: u64,
-}
-
-/// The state of a flight: losses, and bursts as they leave.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Flight {
-    pub loss: Loss,
-    pub tso: Tso,
-    pub pacing: Pacing,
-}
-
-/// A flight that is made when something is first changed in it: most connections of a large
-/// experiment only receive, or wait.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OnDemand(Option<Box<Flight>>);
-
-static NOTHING: LazyLock<Flight> = LazyLock::new(Flight::default);
-
-impl Deref for OnDemand {
-    type Target = Flight;
-
-    #[inline]
-    fn deref(&self) -> &Flight {
-        match &self.0 {
-            Some(flight) => flight,
-            None => Self::nothing(),
-        }
-    }
-}
-
-impl DerefMut for OnDemand {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Flight {
-        match &mut self.0 {
-            Some(flight) => flight,
-            empty => Self::fill(empty),
-        }
-    }
-}
-
-impl OnDemand {
-    /// The flight, if there is one. Ends that send nothing ask here, so that none is made for them.
-    #[inline]
-    pub fn get(&self) -> Option<&Flight> {
-        self.0.as_deref()
-    }
-
-    #[cold]
-    fn nothing() -> &'static Flight {
-        &NOTHING
-    }
-
-    #[cold]
-    fn fill(empty: &mut Option<Box<Flight>>) -> &mut Flight {
-        empty.get_or_insert_default()
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -128,8 +65,8 @@ pub(crate) struct Sender {
     /// Bytes of a full segment as both ends agreed on, options included.
     pub agreed_mss: u16,
     pub sack: bool,
-    /// Losses and bursts, once data is sent.
-    flight: OnDemand,
+    /// What is lost, once data is sent.
+    loss: OnDemand<Loss>,
     pub rtt: Rtt,
     /// Waits for what is outstanding.
     pub timer: Timer,
@@ -137,19 +74,8 @@ pub(crate) struct Sender {
     pub deadline: Time,
     /// How much may be in flight.
     congestion: CongestionWindow,
-    /// The application writes from its own memory, not from a file.
-    copies: bool,
-    /// How Linux holds what was written, once something was.
-    buffer: Option<Box<SendBuffer>>,
-    /// The queue at the host's own device, if the device reports departures.
-    small_queue: Option<Box<SmallQueue>>,
-    /// The path MTU, if it is not what both ends say.
-    path: Option<Box<PathMtu>>,
-    /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
-    overrides_silly_window: bool,
-    last_sent: Time,
-    /// When anything left, ACKs too (`tcp_wstamp_ns`).
-    last_left: Time,
+    /// What leaves when.
+    departure: Departure,
     delivered: u64,
     /// Segments found lost, each time they are.
     lost: u64,
@@ -171,18 +97,12 @@ impl Sender {
             mss: settings.mss,
             agreed_mss: settings.mss,
             sack: false,
-            flight: OnDemand::default(),
+            loss: OnDemand::default(),
             rtt: Rtt::new(&settings.rto_limits()),
             timer: Timer::OFF,
             deadline: Time::NEVER,
             congestion: CongestionWindow::new(settings.initial_window),
-            copies: false,
-            buffer: None,
-            small_queue: None,
-            path: None,
-            overrides_silly_window: false,
-            last_sent: Time::ZERO,
-            last_left: Time::ZERO,
+            departure: Departure::default(),
             delivered: 0,
             lost: 0,
             counters: SenderCounters::default(),
@@ -201,21 +121,19 @@ impl Sender {
     pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         let samples_rate = self.congestion.begin(cc);
         if samples_rate || settings.behaviour.always_samples_rate {
-            self.flight.loss.sample_rates(DeliveryRate::new(samples_rate));
+            self.loss.sample_rates(DeliveryRate::new(samples_rate));
         }
         if settings.has_packet_buffer() {
             // Nothing was there to send until now.
             self.mark_app_limited();
         }
         if let Some(most) = settings.max_pacing_rate {
-            self.flight.tso.limit_rate(most);
+            self.departure.limit_rate(most);
         }
         self.consult(since, |cc, flow| cc.on_begin(flow));
         self.congestion.note_decision(since);
         let (cwnd, windows) = (self.congestion.decided(), self.congestion.buffered_windows());
-        if let Some(buffer) = &mut self.buffer {
-            buffer.begin(cwnd, windows);
-        }
+        self.departure.begin(cwnd, windows);
     }
 
     /// The flow goes on under another controller, which is built with the window in effect.
@@ -230,7 +148,7 @@ impl Sender {
         else {
             return;
         };
-        match self.flight.loss.rates_mut() {
+        match self.loss.rates_mut() {
             Some(rates) => rates.set_listener(samples_rate),
             None if samples_rate => self.begin_rates(now),
             None => {}
@@ -245,7 +163,7 @@ impl Sender {
     /// Segments believed to be in the network.
     #[inline]
     pub fn in_flight(&self) -> u64 {
-        self.flight.loss.in_flight()
+        self.loss.in_flight()
     }
 
     #[inline]
@@ -264,15 +182,35 @@ impl Sender {
         self.congestion.cwnd()
     }
 
+    /// The stream, as a departure depends on it.
+    #[inline]
+    fn stream(&self) -> Stream {
+        Stream {
+            una: self.una,
+            nxt: self.nxt,
+            written: self.written,
+            closed: self.closed,
+            window: self.window,
+            largest_window: self.largest_window,
+            mss: self.mss,
+        }
+    }
+
+    /// The congestion window, with so many segments in flight.
+    #[inline]
+    fn window_for(&self, in_flight: u64) -> Window {
+        Window { cwnd: self.cwnd(), in_flight }
+    }
+
     fn flow(&self, now: Time) -> FlowState {
         FlowState {
             now,
             mss: u64::from(self.mss),
             cwnd: self.cwnd(),
-            rate: self.flight.tso.rate(),
-            is_paced: self.flight.pacing.is_on(),
+            rate: self.departure.rate(),
+            is_paced: self.departure.pacing().is_on(),
             in_flight: self.in_flight(),
-            sacked: self.flight.loss.out_of_order(),
+            sacked: self.loss.out_of_order(),
             delivered: self.delivered,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
@@ -280,10 +218,10 @@ impl Sender {
             una: self.una,
             nxt: self.nxt,
             lost: self.lost,
-            next_departure: self.flight.pacing.next(),
-            app_limited: self.flight.loss.rates().is_some_and(DeliveryRate::is_app_limited),
+            next_departure: self.departure.pacing().next(),
+            app_limited: self.loss.rates().is_some_and(DeliveryRate::is_app_limited),
             cwnd_limited: self.congestion.is_full(),
-            phase: self.flight.loss.phase(),
+            phase: self.loss.phase(),
         }
     }
 
@@ -296,7 +234,7 @@ impl Sender {
         let flow = self.flow(now);
         self.congestion.consult(&flow, event);
         if let Some(rate) = self.congestion.pacing() {
-            self.flight.tso.set_rate(rate);
+            self.departure.set_rate(rate);
         }
     }
 }

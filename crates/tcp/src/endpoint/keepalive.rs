@@ -75,7 +75,7 @@ impl Endpoint {
                 now
             }
             Some(oldest) => oldest.left_at,
-            None if is_opening => self.send.last_sent(),
+            None if is_opening => self.send.departure().last_sent(),
             None => now,
         };
         if let Some(most) = self.user_timeout() {

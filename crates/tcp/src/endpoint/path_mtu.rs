@@ -33,7 +33,7 @@ impl Endpoint {
     /// called for this alone.
     #[inline]
     pub fn refresh_route(&mut self, now: Time) -> bool {
-        self.send.has_path() && self.send.refresh_route(now, &self.settings)
+        self.send.departure().has_path() && self.send.refresh_route(now, &self.settings)
     }
 
     /// A packet that has failed at the host took the acknowledgment with it.
@@ -74,7 +74,10 @@ impl Endpoint {
 
     /// The largest payload that our packets may have, options included.
     pub(crate) fn own_mss(&self) -> u16 {
-        self.send.told_mss().map_or(self.settings.mss, |told| told.min(self.settings.mss))
+        self.send
+            .departure()
+            .told_mss()
+            .map_or(self.settings.mss, |told| told.min(self.settings.mss))
     }
 
     /// The timer has run out for data. Where sizes may be searched for, that can be because of

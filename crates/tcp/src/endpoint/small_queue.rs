@@ -14,7 +14,7 @@ impl Endpoint {
     /// Whether the sender keeps few packets at the device of its host.
     #[inline]
     pub fn keeps_queue_small(&self) -> bool {
-        self.send.has_small_queue()
+        self.send.departure().has_small_queue()
     }
 
     /// Takes the segment that [`Self::poll_transmit`] gave, or that it gave no more, and gives the

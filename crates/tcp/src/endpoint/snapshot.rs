@@ -78,7 +78,7 @@ impl Endpoint {
 
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
-        let own = || Rate::from_bits_per_second(self.send.rate().saturating_mul(8));
+        let own = || Rate::from_bits_per_second(self.send.departure().rate().saturating_mul(8));
         let decided =
             self.send.congestion().pacing().map(|rate| match self.settings.max_pacing_rate {
                 Some(most) => rate.min(most),

@@ -2,8 +2,9 @@
 //! [`Sender`] are private to this folder, but for the sequence space and the timers.
 
 use crate::congestion::CongestionWindow;
+use crate::departure::{Call, Departure};
 use crate::loss::{Progress, Sent};
-use crate::send_buffer::SendBuffer;
+use crate::segment::Segment;
 use crate::sender::{Sender, SenderCounters};
 use crate::settings::Settings;
 use tcplab_cc::CongestionControl;
@@ -13,61 +14,41 @@ use tcplab_units::{Rate, Time};
 impl Sender {
     /// The application writes from its own memory, not from a file.
     pub fn expect_copied_writes(&mut self) {
-        self.copies = true;
+        self.departure.expect_copied_writes();
     }
 
     /// The application waits in a call that looks for room as well.
     pub fn look_for_room(&mut self) {
         let unsent = self.unsent();
-        if let Some(buffer) = &mut self.buffer {
-            buffer.look(unsent);
-        }
+        self.departure.look_for_room(unsent);
     }
 
     /// The application writes next without having been told of room.
     pub fn try_to_write(&mut self) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.try_again();
-        }
+        self.departure.try_to_write();
     }
 
     /// Bytes of memory that written data takes.
     #[inline]
     pub fn memory(&self) -> u64 {
         let sent = self.written.saturating_sub(self.una.max(1));
-        self.buffer.as_ref().map_or(sent, |buffer| buffer.used())
+        self.departure.memory().unwrap_or(sent)
     }
 }
 
 /// Timers.
 impl Sender {
-    /// When the pacing timer runs out; `Time::NEVER` if it does not run.
-    #[inline]
-    pub fn paced_until(&self) -> Time {
-        self.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due())
-    }
-
     /// Timers of the connection run out; that of pacing, if it is due. Of all timers only that one
     /// looks for new data while some is under way.
     #[inline]
     pub fn on_timers(&mut self, now: Time, settings: &Settings) {
-        let is_paced = self.flight.pacing.due() <= now;
-        if let Some(buffer) = self.buffer.as_mut() {
-            if is_paced {
-                buffer.go_on();
-            } else if self.una < self.nxt {
-                buffer.stay();
-            }
-        }
-        if is_paced {
-            self.flight.pacing.on_timer(now);
-            if settings.behaviour.pacing_timer_repairs_first
-                && self.flight.loss.recovery().is_repairing()
-            {
-                // Lost segments come first now, be new data a better test of a timeout or not
-                // (`tcp_tsq_write`).
-                self.flight.loss.repair_lost();
-            }
+        if self.departure.on_timers(now, self.una < self.nxt)
+            && settings.behaviour.pacing_timer_repairs_first
+            && self.loss.recovery().is_repairing()
+        {
+            // Lost segments come first now, be new data a better test of a timeout or not
+            // (`tcp_tsq_write`).
+            self.loss.repair_lost();
         }
     }
 
@@ -77,32 +58,64 @@ impl Sender {
     /// and the first data says that the window was reduced (`tcp_ecn_queue_cwr`).
     #[cold]
     pub fn on_syn_timeout(&mut self, settings: &Settings) {
-        self.flight.loss.doubt_timeout(settings.frto);
+        self.loss.doubt_timeout(settings.frto);
         self.congestion.owe_cwr(true);
     }
 
     /// The persist timer ran out: the next segment may be small.
     pub fn probe_closed_window(&mut self) {
-        self.overrides_silly_window = true;
-        if let Some(buffer) = &mut self.buffer {
-            buffer.probe();
-        }
+        self.departure.probe_closed_window();
     }
 
     /// The device has transmitted: what was held back goes on.
     pub fn resume(&mut self) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.go_on();
-        }
+        self.departure.resume();
     }
 
     /// A segment is discarded: that is no reason for data to leave (`tcp_validate_incoming`).
     pub fn ignore_discarded(&mut self) {
-        if self.has_outstanding()
-            && let Some(buffer) = &mut self.buffer
-        {
-            buffer.stay();
+        if self.has_outstanding() {
+            self.departure.stay();
         }
+    }
+}
+
+/// The device and the path.
+impl Sender {
+    /// The device tells of packets that have left it; `paces`: its queue keeps each until its time.
+    pub fn keep_queue_small(&mut self, paces: bool) {
+        self.departure.keep_queue_small(paces);
+    }
+
+    /// Takes the segment that leaves for the device, or none, and gives the one before it: with its
+    /// departure time, and whether the next one is of its burst.
+    pub fn hand_over(
+        &mut self,
+        now: Time,
+        segment: Option<Segment>,
+    ) -> Option<(Segment, Time, bool)> {
+        self.departure.hand_over(now, segment)
+    }
+
+    /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
+    pub fn on_left(&mut self, bytes: u64) -> bool {
+        self.departure.on_left(bytes)
+    }
+
+    /// A packet leaves, with data or without: the route is looked up for it.
+    #[cold]
+    pub fn look_route_up(&mut self) {
+        self.departure.look_route_up();
+    }
+
+    /// A notice of a packet that was too large comes now.
+    pub fn note_notice(&mut self, now: Time) {
+        self.departure.note_notice(now);
+    }
+
+    /// The payload of the segment that has just failed at the host, or 0; it is accounted for now.
+    pub fn take_failed(&mut self) -> u16 {
+        self.departure.take_failed()
     }
 }
 
@@ -110,42 +123,35 @@ impl Sender {
 impl Sender {
     /// A SYN or SYN-ACK leaves.
     pub fn note_syn_sent(&mut self, now: Time) {
-        self.last_sent = now;
-    }
-
-    /// When data, a SYN or a SYN-ACK last left.
-    pub fn last_sent(&self) -> Time {
-        self.last_sent
+        self.departure.note_sent(now);
     }
 
     /// Any segment leaves, ACKs included.
     #[inline]
     pub fn note_left(&mut self, now: Time) {
-        self.last_left = now;
+        self.departure.note_left(now);
     }
 
     /// The SYN carries `payload` bytes (RFC 7413).
     #[cold]
     pub fn send_with_syn(&mut self, now: Time, payload: u16, settings: &Settings) {
-        self.flight.loss.send(now, 1, payload);
+        self.loss.send(now, 1, payload);
         self.nxt = 1 + u64::from(payload);
         self.counters.sent_segments += 1;
         if settings.has_packet_buffer() {
-            let (cwnd, windows) = (self.cwnd(), self.congestion.buffered_windows());
-            let mut buffer = SendBuffer::new(settings, cwnd, windows, self.agreed_mss);
-            buffer.begin_with(payload.into());
-            self.buffer = Some(Box::new(buffer));
+            let (windows, agreed_mss) = (self.congestion.buffered_windows(), self.agreed_mss);
+            let (lowat, is_tight) = (None, false);
+            let call = Call { bytes: payload.into(), lowat, is_tight, windows, agreed_mss };
+            self.departure.begin_with_syn(call, self.cwnd(), settings);
         }
     }
 
     /// The SYN-ACK acknowledges what comes before `acked` of the SYN's data.
     #[cold]
     pub fn on_syn_acked(&mut self, acked: u64) {
-        self.flight.loss.acknowledge(acked, &mut Progress::default());
+        self.loss.acknowledge(acked, &mut Progress::default());
         self.una = acked;
-        if let Some(buffer) = &mut self.buffer {
-            buffer.acknowledge(acked);
-        }
+        self.departure.acknowledge(acked);
     }
 
     /// The first window is one segment: the SYN was lost (RFC 5681 §3.1).
@@ -180,7 +186,7 @@ impl Sender {
 
     /// The oldest segment that is not acknowledged.
     pub fn oldest(&self) -> Option<&Sent> {
-        self.flight.loss.board().front()
+        self.loss.board().front()
     }
 
     /// The counts of what was done.
@@ -188,25 +194,14 @@ impl Sender {
         self.counters
     }
 
-    /// The rate that the window amounts to, in bytes a second.
-    pub fn rate(&self) -> u64 {
-        self.flight.tso.rate()
+    /// What leaves when.
+    #[inline]
+    pub fn departure(&self) -> &Departure {
+        &self.departure
     }
 
     /// How fast the path last delivered, where that is sampled.
     pub fn delivery_rate(&self) -> Option<Rate> {
-        self.flight.loss.rates().and_then(|rates| rates.last(u64::from(self.mss)))
-    }
-
-    /// Whether the path's size is anything but what both ends say.
-    #[inline]
-    pub fn has_path(&self) -> bool {
-        self.path.is_some()
-    }
-
-    /// Whether the sender keeps few packets at its device.
-    #[inline]
-    pub fn has_small_queue(&self) -> bool {
-        self.small_queue.is_some()
+        self.loss.rates().and_then(|rates| rates.last(u64::from(self.mss)))
     }
 }

@@ -76,9 +76,7 @@ impl Sender {
         answer: AckContext<'_>,
         settings: &Settings,
     ) -> bool {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.look_again();
-        }
+        self.departure.look_again();
         let window = self.update_window(segment, (seq, ack), settings);
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
@@ -153,7 +151,7 @@ impl Sender {
         }
         let may_be_delayed = acked_bytes < u64::from(self.mss)
             && (progress.acked, progress.delivered) == (1, 1)
-            && self.flight.loss.board().sacked() == 0
+            && self.loss.board().sacked() == 0
             && !(progress.repairs_acked || dsack.found || marked);
         let seen = Seen {
             advanced: acked_bytes > 0,
@@ -172,12 +170,12 @@ impl Sender {
         let mut brought = in_words(&progress, rtt);
         self.announce(now, &mut brought);
         let is_news_of_then = progress.acked == 0 && self.is_older(now, &progress, settings);
-        if self.flight.loss.has_probe() {
+        if self.loss.has_probe() {
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
             self.heed_probe(now, ack, sign, settings);
         }
         let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
-        if !is_plain || dsack.found || marked || self.flight.loss.phase() != Phase::Open {
+        if !is_plain || dsack.found || marked || self.loss.phase() != Phase::Open {
             self.look_for_trouble(now, seen, &progress, settings);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.sets != times_set;
@@ -188,7 +186,7 @@ impl Sender {
             if settings.behaviour.dsack_counts_as_delivered { dsack.delivered } else { 0 };
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
-        if self.congestion.is_reducing() && self.flight.loss.recovery().is_reducing() {
+        if self.congestion.is_reducing() && self.loss.recovery().is_reducing() {
             self.reduce(progress.delivered, lost, acked_bytes > 0);
         }
         let delivery = Delivery { count: progress.delivered, is_delayed: may_be_delayed };
@@ -217,7 +215,7 @@ impl Sender {
     /// The state of the sender that interprets an ACK.
     #[inline]
     fn arrival(&self, now: Time, echoed: Option<u64>, settings: &Settings) -> Arrival {
-        let loss = &self.flight.loss;
+        let loss = &self.loss;
         Arrival {
             too_late: settings.behaviour.clock.before(now, self.rtt.min_rtt()),
             echoed,
@@ -230,7 +228,7 @@ impl Sender {
     /// Nothing is amiss, and no probe of the tail is under way.
     #[inline]
     fn is_calm(&self) -> bool {
-        let loss = &self.flight.loss;
+        let loss = &self.loss;
         loss.phase() == Phase::Open && !loss.has_probe()
     }
 
@@ -240,14 +238,14 @@ impl Sender {
     fn decide(&mut self, now: Time, brought: &Ack, settings: &Settings) {
         self.consult(now, |cc, flow| cc.on_ack(flow, brought));
         // Most controllers are of neither kind, and need not be asked.
-        let samples_rate = self.flight.loss.rates().is_some_and(DeliveryRate::has_listener);
+        let samples_rate = self.loss.rates().is_some_and(DeliveryRate::has_listener);
         if samples_rate && self.congestion.cc().is_some_and(CongestionControl::is_holding_back) {
             self.mark_app_limited();
         }
-        if brought.credit > 0 && !self.flight.loss.recovery().is_reducing() {
+        if brought.credit > 0 && !self.loss.recovery().is_reducing() {
             self.congestion.note_decision(now);
         }
-        if self.congestion.wants_reduction() && self.flight.loss.phase() < Phase::Reduced {
+        if self.congestion.wants_reduction() && self.loss.phase() < Phase::Reduced {
             self.reduce_for_mark(now, settings);
         }
         self.update_rate(settings);
@@ -256,7 +254,7 @@ impl Sender {
     /// Tells a controller that samples the rate of an ACK that brought nothing: time has passed.
     #[inline(never)]
     fn pass_on_nothing(&mut self, now: Time, in_flight_before: u64, settings: &Settings) {
-        let listens = self.flight.loss.rates().is_some_and(DeliveryRate::has_listener);
+        let listens = self.loss.rates().is_some_and(DeliveryRate::has_listener);
         if listens && self.has_outstanding() {
             self.decide(now, &Ack { in_flight_before, ..Ack::default() }, settings);
         }
@@ -265,19 +263,17 @@ impl Sender {
     /// Data before `ack` is acknowledged.
     #[inline]
     fn advance(&mut self, now: Time, ack: u64, progress: &mut Progress) {
-        self.flight.loss.acknowledge(ack, progress);
+        self.loss.acknowledge(ack, progress);
         self.una = ack;
-        if let Some(buffer) = &mut self.buffer {
-            let cut_off = buffer.acknowledge(ack);
-            if let (Some(packet_end), Some((_, end))) = (cut_off, &mut progress.latest)
-                && *end == ack
-            {
-                // RACK takes a packet that is acknowledged in part for one that ends where it ends
-                // (`tcp_clean_rtx_queue`).
-                *end = packet_end;
-            }
+        let cut_off = self.departure.acknowledge(ack);
+        if let (Some(packet_end), Some((_, end))) = (cut_off, &mut progress.latest)
+            && *end == ack
+        {
+            // RACK takes a packet that is acknowledged in part for one that ends where it ends
+            // (`tcp_clean_rtx_queue`).
+            *end = packet_end;
         }
-        if self.path.is_some() {
+        if self.departure.has_path() {
             self.judge_size_probe(now);
         }
     }
@@ -302,7 +298,7 @@ impl Sender {
 
     #[inline(never)]
     fn tell_arrival(&mut self, now: Time, brought: &mut Ack) {
-        let rates = self.flight.loss.rates();
+        let rates = self.loss.rates();
         brought.delivered_at_send = rates.and_then(DeliveryRate::delivered_at_send);
         self.consult(now, |cc, flow| cc.on_arrival(flow, brought));
         brought.delivered_at_send = None;
@@ -353,7 +349,7 @@ impl Sender {
     #[inline(never)]
     fn follow_order(&mut self, now: Time, progress: &Progress, twice: u64, settings: &Settings) {
         if settings.rack {
-            self.flight.loss.follow_departures(now, progress, settings);
+            self.loss.follow_departures(now, progress, settings);
         }
         if let Some(lowest) = progress.overtaken {
             self.note_reordering(lowest, settings);
@@ -362,15 +358,13 @@ impl Sender {
             return;
         }
         if !settings.behaviour.rack_rounds_by_delivered {
-            return self.flight.loss.adapt_reordering_window(self.una, self.nxt);
+            return self.loss.adapt_reordering_window(self.una, self.nxt);
         }
         // A round trip is over when a segment is delivered that left after it began
         // (`tcp_rack_update_reo_wnd`).
-        let rates = self.flight.loss.rates();
+        let rates = self.loss.rates();
         if let Some(before) = rates.and_then(DeliveryRate::delivered_at_send) {
-            self.flight
-                .loss
-                .adapt_reordering_window(before, self.delivered + progress.delivered + twice);
+            self.loss.adapt_reordering_window(before, self.delivered + progress.delivered + twice);
         }
     }
 
@@ -380,7 +374,7 @@ impl Sender {
         if !self.has_outstanding() {
             self.timer.stop();
         } else if !self.schedule_probe(now, true, settings)
-            && self.flight.loss.recovery().moves_timer(settings, self.sack)
+            && self.loss.recovery().moves_timer(settings, self.sack)
         {
             if settings.behaviour.rto_restarts_from_head {
                 self.rearm(now, settings);
@@ -394,8 +388,7 @@ impl Sender {
     /// head has no answer yet, and Linux waits another RTO for it (`tcp_clean_rtx_queue`).
     #[inline]
     fn is_older(&self, now: Time, progress: &Progress, settings: &Settings) -> bool {
-        let (Some((sacked, _)), Some(front)) =
-            (progress.sacked_sent, self.flight.loss.board().front())
+        let (Some((sacked, _)), Some(front)) = (progress.sacked_sent, self.loss.board().front())
         else {
             return false;
         };
@@ -469,34 +462,30 @@ impl Sender {
             // Blocks of what is acknowledged or was never sent say nothing (RFC 2018 §5).
             if range.end > self.una && range.end <= self.nxt {
                 let range = range.start.max(self.una)..range.end;
-                if let Some(buffer) = &mut self.buffer {
-                    buffer.arrived(&range);
-                }
-                self.flight.loss.sack(range, progress);
+                self.departure.arrived(&range);
+                self.loss.sack(range, progress);
             }
         }
-        if let Some(buffer) = &mut self.buffer {
-            buffer.end_of_blocks();
-        }
+        self.departure.end_of_blocks();
         dsack
     }
 
     fn take_dsack(&mut self, block: &Range<u64>, progress: &mut Progress) -> Dsack {
         let segments = (block.end - block.start).div_ceil(u64::from(self.mss));
-        let is_probe = segments == 1 && self.flight.loss.is_probe_end(block.end);
+        let is_probe = segments == 1 && self.loss.is_probe_end(block.end);
         self.counters.duplicate_segments += segments;
         let repeated = self.counters.retransmitted_segments + self.counters.retransmitted_fins;
         if self.counters.duplicate_segments > repeated {
             // The network made the copy.
             return Dsack { found: true, is_probe, delivered: 0 };
         }
-        let buffer = self.buffer.as_ref();
-        let in_repair = |place| buffer.is_some_and(|buffer| buffer.was_again(place));
+        let departure = &self.departure;
+        let in_repair = |place| departure.was_again(place);
         let counts = (segments, self.una);
-        let marks_late = buffer.is_some();
-        self.flight.loss.take_duplicates(block, counts, in_repair, marks_late, progress);
+        let marks_late = departure.has_packets();
+        self.loss.take_duplicates(block, counts, in_repair, marks_late, progress);
         if !is_probe {
-            self.flight.loss.note_duplicate();
+            self.loss.note_duplicate();
         }
         Dsack { found: true, is_probe, delivered: segments }
     }
@@ -507,8 +496,7 @@ impl Sender {
         match settings.counting {
             // `tcp_may_raise_cwnd`: where much comes late, what is reported counts when it is.
             AckCounting::PerSegment
-                if progress.sacked > 0
-                    && self.flight.loss.reordering(settings) > settings.dup_thresh =>
+                if progress.sacked > 0 && self.loss.reordering(settings) > settings.dup_thresh =>
             {
                 progress.delivered
             }
@@ -519,7 +507,7 @@ impl Sender {
                 let mss = u64::from(self.mss);
                 let in_slow_start = self.congestion.is_in_slow_start();
                 // RFC 3465 §2.3: after a timeout L is 1, and in congestion avoidance there is none.
-                let counted = match (in_slow_start, self.flight.loss.phase()) {
+                let counted = match (in_slow_start, self.loss.phase()) {
                     (false, _) => acked_bytes,
                     (true, Phase::Loss) => acked_bytes.min(mss),
                     (true, _) => acked_bytes.min(u64::from(limit) * mss),

@@ -1,8 +1,7 @@
 //! Transmission: the next segment with data, new or retransmitted.
 
-use crate::sender::data::Data;
-use crate::sender::path_mtu::SizeProbe;
-use crate::sender::{Flight, Sender};
+use crate::departure::{Data, SizeProbe};
+use crate::sender::Sender;
 use crate::settings::{Settings, WindowReduction};
 use crate::timer::Kind;
 use tcplab_cc::Phase;
@@ -40,7 +39,7 @@ impl Sender {
             let has_more =
                 self.nxt < self.end_of_stream() || !settings.behaviour.kernel_cwnd_validation;
             if has_more || self.congestion.has_news() {
-                let limited = self.flight.tso.take_deferred() || in_flight >= self.cwnd();
+                let limited = self.departure.take_deferred() || in_flight >= self.cwnd();
                 self.note_use_of_window(now, limited, settings);
             }
             self.tell_room_after_ack(now, in_flight);
@@ -52,21 +51,20 @@ impl Sender {
             self.tell_start(now, settings);
         }
         self.pace(now, data, settings);
-        if self.small_queue.is_some() && has_data {
-            self.note_queued(now, (data.start, data.payload), data.again);
+        if self.departure.has_small_queue() && has_data {
+            self.departure.note_queued(now, data);
         }
         if data.again && !data.is_probe {
-            self.note_repair(now, data.start, data.end());
+            self.note_repair(now, (data.start, data.end()));
         }
-        self.last_sent = now;
-        self.overrides_silly_window = false;
+        self.departure.note_data_sent(now);
         self.congestion.on_sent();
         if data.again {
             self.counters.retransmitted_segments += u64::from(has_data);
             self.counters.retransmitted_fins += u64::from(!has_data);
             if data.is_probe {
-                let last = self.flight.loss.board().outstanding() as usize - 1;
-                self.note_departure(self.data_leaves_at(now), last, false);
+                let last = self.loss.board().outstanding() as usize - 1;
+                self.note_departure(self.departure.data_leaves_at(now), last, false);
                 self.wait_behind_probe(now, settings);
             } else {
                 data.push = self.note_again(now, data, in_flight, settings);
@@ -80,7 +78,7 @@ impl Sender {
     /// Nothing was in flight until now.
     #[inline(never)]
     pub(crate) fn tell_start(&mut self, now: Time, settings: &Settings) {
-        let idle = settings.behaviour.clock.idle(now, self.last_sent);
+        let idle = settings.behaviour.clock.idle(now, self.departure.last_sent());
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
     }
 
@@ -88,16 +86,16 @@ impl Sender {
     #[inline(never)]
     fn note_again(&mut self, now: Time, data: Data, in_flight: u64, settings: &Settings) -> bool {
         let is_oldest = data.start == self.una;
-        let (begins, is_for_timeout) = self.flight.loss.take_owed_retransmission();
-        let leaves_at = self.data_leaves_at(now);
-        let counted = if self.path.is_some() { self.on_again(now) } else { now };
+        let (begins, is_for_timeout) = self.loss.take_owed_retransmission();
+        let leaves_at = self.departure.data_leaves_at(now);
+        let counted = self.departure.on_again(now);
         let left_at = if counted == now { leaves_at } else { counted };
-        let place = self.flight.loss.resend(left_at, data.start);
+        let place = self.loss.resend(left_at, data.start);
         self.note_departure(leaves_at, place, false);
         let is_last = in_flight + 1 >= self.cwnd();
         let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
         let range = data.start..data.start + u64::from(data.payload);
-        let push = self.buffer.as_mut().is_some_and(|buffer| buffer.again(now, &range, most));
+        let push = self.departure.note_again(now, &range, most);
         // With PRR no retransmission is owed that could be told from the others as the first.
         let restarts = if settings.behaviour.head_retransmission_restarts_rto
             || settings.reduction == WindowReduction::Proportional
@@ -117,17 +115,15 @@ impl Sender {
     #[inline]
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
-        let leaves_at = self.data_leaves_at(now);
-        let loss = &mut self.flight.loss;
+        let leaves_at = self.departure.data_leaves_at(now);
+        let loss = &mut *self.loss;
         loss.send(leaves_at, data.start, data.payload + u16::from(data.fin));
         self.congestion.note_new_data();
         let is_probe = loss.is_probe_end(data.end());
         let place = loss.board().outstanding() as usize - 1;
         self.note_departure(leaves_at, place, !had_outstanding);
         self.nxt = data.end();
-        if let Some(buffer) = &mut self.buffer {
-            buffer.catch_up(data.start + u64::from(data.payload));
-        }
+        self.departure.note_new(data);
         if !had_outstanding {
             self.wait_for_answer(now, settings);
         } else if settings.behaviour.new_data_rearms_probe && self.timer.is_for_probe() {
@@ -148,9 +144,8 @@ impl Sender {
     /// was set now, for the one before in the same burst, when at least two were under way.
     #[inline]
     fn is_timed_for_burst(&self, now: Time, settings: &Settings) -> bool {
-        let Flight { loss, tso, .. } = &*self.flight;
-        tso.is_going_on()
-            && loss.board().outstanding() > 2
+        self.departure.is_going_on()
+            && self.loss.board().outstanding() > 2
             && self.timer.place.was_entered(now)
             && !self.is_paced(settings)
     }
@@ -171,7 +166,7 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        let loss = &self.flight.loss;
+        let loss = &self.loss;
         let in_trouble = loss.recovery().is_repairing() || loss.owes_probe();
         if in_trouble && let Some(data) = self.before_new_data(now, in_flight, settings, options) {
             return Some(data);
@@ -191,63 +186,66 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        if self.flight.loss.owes_probe()
+        if self.loss.owes_probe()
             && let Some(probe) = self.take_probe(now, in_flight, settings, options)
         {
             return Some(probe);
         }
         let has_room = in_flight < self.cwnd();
-        let may_repair = self.flight.loss.recovery().is_repairing()
-            && (has_room || self.flight.loss.recovery().owes_retransmission());
-        let is_owed = self.flight.loss.recovery().owes_retransmission();
-        if may_repair && self.path.is_some() {
+        let may_repair = self.loss.recovery().is_repairing()
+            && (has_room || self.loss.recovery().owes_retransmission());
+        let is_owed = self.loss.recovery().owes_retransmission();
+        if may_repair && self.departure.has_path() {
             self.route_again(now, settings);
         }
         if may_repair
-            && (is_owed || self.flight.loss.recovery().may_repair(true))
+            && (is_owed || self.loss.recovery().may_repair(true))
             && let Some(lost) = self.next_lost(now)
             && (is_owed
-                || self.flight.tso.repairs_on(now, lost.start)
+                || self.departure.repairs_on(now, lost.start)
                 || !(self.is_held_back(now, settings)
-                    || self.is_queue_full_for_repair((lost.start, lost.end()), settings)))
+                    || self.is_queue_full_for((lost.start, lost.end()), settings)))
         {
             return Some(self.again(lost.start, lost.end()));
         }
-        self.flight.loss.waive_retransmission();
+        self.loss.waive_retransmission();
         None
+    }
+
+    /// Whether a repair must wait until something has left the device.
+    fn is_queue_full_for(&mut self, range: (u64, u64), settings: &Settings) -> bool {
+        let is_paced = self.is_paced(settings);
+        self.departure.is_queue_full_for_repair(range, self.una, is_paced)
     }
 
     /// A lost or suspected segment, when no new data may leave.
     #[inline(never)]
     fn without_new_data(&mut self, now: Time, in_flight: u64, settings: &Settings) -> Option<Data> {
         let has_room = in_flight < self.cwnd();
-        if self.flight.pacing.holds() || !has_room {
+        if self.departure.pacing().holds() || !has_room {
             return None;
         }
-        if self.flight.loss.recovery().may_repair(false) {
-            self.flight.loss.give_up_new_data();
+        if self.loss.recovery().may_repair(false) {
+            self.loss.give_up_new_data();
             if let Some(lost) = self.next_lost(now) {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
         let suspects = self.sack && !settings.rack && settings.behaviour.resends_suspects;
-        (suspects && self.flight.loss.phase() == Phase::Recovery)
-            .then(|| self.last_resort())
-            .flatten()
+        (suspects && self.loss.phase() == Phase::Recovery).then(|| self.last_resort()).flatten()
     }
 
     /// A segment sent before, whole.
     pub(crate) fn again(&self, start: u64, end: u64) -> Data {
         let fin = end > self.written;
         let payload = (end - start - u64::from(fin)) as u16;
-        let push =
-            self.buffer.as_ref().is_some_and(|buffer| buffer.is_pushed(end - u64::from(fin)));
+        let push = self.departure.ends_pushed(end - u64::from(fin));
         Data { start, payload, fin, again: true, is_probe: false, push }
     }
 
     /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
     fn last_resort(&mut self) -> Option<Data> {
-        self.flight.loss.next_suspect().map(|suspect| self.again(suspect.start, suspect.end()))
+        self.loss.next_suspect().map(|suspect| self.again(suspect.start, suspect.end()))
     }
 
     /// New data as far as there is some and the peer takes it, if it may leave as it is.
@@ -265,7 +263,7 @@ impl Sender {
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
         let available = self.unsent();
         let usable = (self.una + self.window).saturating_sub(self.nxt);
-        let payload = available.min(usable).min(mss).min(self.flight.tso.left_to_small(self.nxt));
+        let payload = available.min(usable).min(mss).min(self.departure.left_to_small(self.nxt));
         // The FIN needs a place in the window like data.
         let fin =
             self.closed && payload == available && payload < usable && self.nxt <= self.written;
@@ -292,15 +290,15 @@ impl Sender {
             self.restart(now, settings);
         }
         let mut room = self.cwnd();
-        if !settings.limited_transmit && self.flight.loss.recovery().in_doubt() {
+        if !settings.limited_transmit && self.loss.recovery().in_doubt() {
             // RFC 3042 is off: what left the network out of order makes no room yet.
-            room = room.saturating_sub(self.flight.loss.out_of_order());
+            room = room.saturating_sub(self.loss.out_of_order());
         }
-        let has_begun = self.flight.tso.has_begun();
+        let has_begun = self.departure.has_begun();
         if !has_begun && self.is_held_back(now, settings) {
             return None;
         }
-        if !has_begun && options == 0 && self.path.is_some() {
+        if !has_begun && options == 0 && self.departure.has_path() {
             match self.size_probe(now, in_flight, settings) {
                 SizeProbe::No => {}
                 SizeProbe::Wait => return None,
@@ -310,14 +308,14 @@ impl Sender {
         if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight, settings)) {
             return None;
         }
-        data.push |= settings.tso && self.flight.tso.is_pushed();
+        data.push |= settings.tso && self.departure.is_pushed();
         Some(data)
     }
 
     /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
     #[inline(never)]
     fn restart(&mut self, now: Time, settings: &Settings) {
-        let idle = settings.behaviour.clock.idle(now, self.last_sent);
+        let idle = settings.behaviour.clock.idle(now, self.departure.last_sent());
         if idle > settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits())) {
             self.consult(now, |cc, flow| cc.on_restart(flow, idle));
             self.congestion.validate_anew(now);
@@ -327,13 +325,13 @@ impl Sender {
     /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
     #[inline(never)]
     fn may_send_small(&self, payload: u64, settings: &Settings) -> bool {
-        if self.overrides_silly_window || self.ends_burst(payload) {
+        if self.departure.is_small_due(self.nxt, payload) {
             return true;
         }
         if payload == self.unsent() {
             return !settings.nagle
                 || !self.has_outstanding()
-                || (self.buffer.is_some() && self.may_end_small(settings));
+                || self.departure.may_end_buffer_small(self.una, settings.nagle);
         }
         payload * 2 >= self.largest_window
     }

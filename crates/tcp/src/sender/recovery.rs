@@ -10,8 +10,8 @@ use tcplab_units::Time;
 
 impl Sender {
     pub(crate) fn set_phase(&mut self, phase: Phase) {
-        self.counters.episodes += u64::from(self.flight.loss.set_phase(phase));
-        if !self.flight.loss.recovery().is_reducing() {
+        self.counters.episodes += u64::from(self.loss.set_phase(phase));
+        if !self.loss.recovery().is_reducing() {
             self.congestion.end_reduction();
         }
     }
@@ -23,7 +23,7 @@ impl Sender {
 
     /// Back to `Open`, or `Disorder` while something is out of order.
     pub(crate) fn settle(&mut self) {
-        self.set_phase(self.flight.loss.settled_phase());
+        self.set_phase(self.loss.settled_phase());
     }
 
     /// Handles an ACK that may be a sign of trouble (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
@@ -36,21 +36,20 @@ impl Sender {
         progress: &Progress,
         settings: &Settings,
     ) {
-        self.flight.loss.hold_repairs();
+        self.loss.hold_repairs();
         if seen.marked {
             // Whatever else was a false alarm, the mark was none (`tcp_fastretrans_alert`).
-            self.flight.loss.forbid_undo();
+            self.loss.forbid_undo();
         }
-        if self.flight.loss.phase() == Phase::Open {
-            self.flight.loss.forget_retransmissions();
-        } else if self.una >= self.flight.loss.recovery().end() || self.leaves_early(seen, settings)
-        {
-            match self.flight.loss.phase() {
-                Phase::Reduced if self.una > self.flight.loss.recovery().end() => {
+        if self.loss.phase() == Phase::Open {
+            self.loss.forget_retransmissions();
+        } else if self.una >= self.loss.recovery().end() || self.leaves_early(seen, settings) {
+            match self.loss.phase() {
+                Phase::Reduced if self.una > self.loss.recovery().end() => {
                     self.end_reduction(now, settings);
                 }
                 Phase::Recovery => {
-                    self.flight.loss.end_episode();
+                    self.loss.end_episode();
                     if self.undo_at_end(now, seen.echoed, settings) {
                         return;
                     }
@@ -59,7 +58,7 @@ impl Sender {
                 _ => {}
             }
         }
-        match self.flight.loss.phase() {
+        match self.loss.phase() {
             Phase::Recovery => {
                 if seen.advanced && self.undo_partial(now, seen, settings) {
                     return;
@@ -68,8 +67,8 @@ impl Sender {
                     self.settle();
                 }
                 self.find_losses(now, seen, settings);
-                if self.flight.loss.phase() != Phase::Recovery {
-                    if self.flight.loss.board().lost() == 0 {
+                if self.loss.phase() != Phase::Recovery {
+                    if self.loss.board().lost() == 0 {
                         return;
                     }
                     self.enter_recovery(now, seen.marked, settings);
@@ -77,11 +76,11 @@ impl Sender {
             }
             Phase::Loss => {
                 self.go_on_after_timeout(now, seen, progress, settings);
-                if self.flight.loss.phase() == Phase::Open && seen.advanced {
-                    self.flight.loss.forget_duplicates();
+                if self.loss.phase() == Phase::Open && seen.advanced {
+                    self.loss.forget_duplicates();
                 }
                 let repairs = self.find_losses(now, seen, settings);
-                if self.flight.loss.phase() != Phase::Open && repairs == 0 {
+                if self.loss.phase() != Phase::Open && repairs == 0 {
                     return;
                 }
                 if !self.begin_if_lost(now, seen.marked, settings) {
@@ -91,9 +90,9 @@ impl Sender {
             _ => {
                 if seen.advanced && settings.behaviour.emulates_sack {
                     // `tcp_reset_reno_sack`.
-                    self.flight.loss.forget_duplicates();
+                    self.loss.forget_duplicates();
                 }
-                if self.flight.loss.phase() <= Phase::Disorder {
+                if self.loss.phase() <= Phase::Disorder {
                     self.undo_by_dsack(now, settings);
                 }
                 self.find_losses(now, seen, settings);
@@ -102,7 +101,7 @@ impl Sender {
                 }
             }
         }
-        self.flight.loss.repair_lost();
+        self.loss.repair_lost();
     }
 
     /// Linux without RACK begins when enough is reported, whether or not anything is lost by that
@@ -112,33 +111,33 @@ impl Sender {
             && self.sack
             && !settings.rack
             && !settings.fack;
-        counts && self.flight.loss.board().sacked() >= self.flight.loss.reordering(settings).into()
+        counts && self.loss.board().sacked() >= self.loss.reordering(settings).into()
     }
 
     /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
     /// step 5).
     fn leaves_early(&self, seen: Seen, settings: &Settings) -> bool {
         let is_reno = !self.sack && settings.recovery == LossRecovery::Reno;
-        is_reno && seen.advanced && self.flight.loss.phase() == Phase::Recovery
+        is_reno && seen.advanced && self.loss.phase() == Phase::Recovery
     }
 
     /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
     fn begin_if_lost(&mut self, now: Time, marked: bool, settings: &Settings) -> bool {
-        if self.flight.loss.board().lost() == 0 && !self.is_time_to_recover(settings) {
-            if marked && self.flight.loss.phase() <= Phase::Disorder {
+        if self.loss.board().lost() == 0 && !self.is_time_to_recover(settings) {
+            if marked && self.loss.phase() <= Phase::Disorder {
                 self.reduce_for_mark(now, settings);
             }
-            if self.flight.loss.phase() != Phase::Reduced {
-                self.flight.loss.forget_old_retransmissions();
+            if self.loss.phase() != Phase::Reduced {
+                self.loss.forget_old_retransmissions();
                 self.settle();
             }
             return false;
         }
-        if self.path.is_some() && self.is_probe_too_large(now) {
+        if self.departure.has_path() && self.is_probe_too_large(now) {
             return true;
         }
         if !self.sack && settings.recovery == LossRecovery::Tahoe {
-            self.start_over(now, self.flight.loss.flight_size(), settings);
+            self.start_over(now, self.loss.flight_size(), settings);
         } else {
             self.enter_recovery(now, marked, settings);
         }
@@ -149,9 +148,9 @@ impl Sender {
     /// what is outstanding (RFC 3168 §6.1.2).
     #[cold]
     pub(crate) fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
-        self.flight.loss.forget_old_retransmissions();
-        self.flight.loss.end_doubt();
-        self.begin_reduction(now, Cause::Ecn, self.flight.loss.board().outstanding(), settings);
+        self.loss.forget_old_retransmissions();
+        self.loss.end_doubt();
+        self.begin_reduction(now, Cause::Ecn, self.loss.board().outstanding(), settings);
         self.set_phase(Phase::Reduced);
     }
 
@@ -164,19 +163,19 @@ impl Sender {
             return self.detect_by_time(now, settings).repairs;
         }
         let space = self.space();
-        self.lost += self.flight.loss.find_by_count(seen, space, settings);
+        self.lost += self.loss.find_by_count(seen, space, settings);
         self.report_losses(now);
         0
     }
 
     /// A loss was found, and not by the timer.
     pub(crate) fn enter_recovery(&mut self, now: Time, marked: bool, settings: &Settings) {
-        self.flight.loss.forget_old_retransmissions();
-        let reduces = !self.flight.loss.recovery().is_reducing();
-        self.flight.loss.begin_doubt(self.una, reduces && !marked);
-        let flight = self.flight.loss.flight_size();
+        self.loss.forget_old_retransmissions();
+        let reduces = !self.loss.recovery().is_reducing();
+        self.loss.begin_doubt(self.una, reduces && !marked);
+        let flight = self.loss.flight_size();
         self.set_phase(Phase::Recovery);
-        self.flight.loss.begin_recovery(settings.reduction == WindowReduction::AtOnce);
+        self.loss.begin_recovery(settings.reduction == WindowReduction::AtOnce);
         if reduces {
             self.begin_reduction(now, Cause::Loss, flight, settings);
         } else {
@@ -199,7 +198,7 @@ impl Sender {
         flight: u64,
         settings: &Settings,
     ) {
-        self.flight.loss.begin_episode(self.nxt);
+        self.loss.begin_episode(self.nxt);
         self.congestion.owe_cwr(true);
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
@@ -228,7 +227,7 @@ impl Sender {
     #[cold]
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
         // The flight when the loss showed itself; all of it is acknowledged since.
-        let flight = self.flight.loss.probe_flight();
+        let flight = self.loss.probe_flight();
         self.set_phase(Phase::Reduced);
         self.begin_reduction(now, Cause::Loss, flight, settings);
         self.congestion.end_reduction();
@@ -252,38 +251,38 @@ impl Sender {
         progress: &Progress,
         settings: &Settings,
     ) {
-        let recovered = self.una >= self.flight.loss.recovery().end();
+        let recovered = self.una >= self.loss.recovery().end();
         if seen.advanced && self.undo_timeout(now, seen.echoed, false, settings) {
             return;
         }
-        if self.flight.loss.recovery().suspects_timeout() {
+        if self.loss.recovery().suspects_timeout() {
             // Not all is lost: something arrived that was sent only once.
             let originals = progress.originals && (self.sack || !progress.repairs_acked);
             if originals && self.undo_timeout(now, seen.echoed, true, settings) {
                 return;
             }
-            if self.nxt > self.flight.loss.recovery().end() {
+            if self.nxt > self.loss.recovery().end() {
                 if progress.sacked > 0 || seen.duplicate {
-                    self.flight.loss.believe_timeout();
+                    self.loss.believe_timeout();
                 }
             } else if seen.advanced && !recovered {
                 let has_new_data = self.unsent() > 0 && self.una + self.window > self.nxt;
-                if self.flight.loss.test_timeout(self.nxt, has_new_data) {
+                if self.loss.test_timeout(self.nxt, has_new_data) {
                     return;
                 }
             }
         }
         if recovered {
-            self.flight.loss.end_episode();
+            self.loss.end_episode();
             if !self.undo_at_end(now, seen.echoed, settings) {
                 self.consult(now, |cc, flow| cc.on_recovered(flow));
             }
             return;
         }
         if !self.sack && seen.advanced {
-            self.flight.loss.forget_duplicates();
+            self.loss.forget_duplicates();
         }
-        self.flight.loss.repair_lost();
+        self.loss.repair_lost();
     }
 
     /// The retransmission timer ran out.
@@ -291,28 +290,23 @@ impl Sender {
         self.counters.timeouts += 1;
         // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a
         // recovery that ends so, most of what was sent may have been SACKed long ago.
-        let delivered = self.flight.loss.out_of_order();
-        let flight = self.flight.loss.board().outstanding().saturating_sub(delivered);
-        let (before, stalled) =
-            (self.flight.loss.phase(), self.flight.loss.recovery().is_stalled());
+        let delivered = self.loss.out_of_order();
+        let flight = self.loss.board().outstanding().saturating_sub(delivered);
+        let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
         self.rtt.back_off();
         self.start_over(now, flight, settings);
-        self.flight.loss.note_timeout(settings.frto && (before < Phase::Recovery || stalled));
+        self.loss.note_timeout(settings.frto && (before < Phase::Recovery || stalled));
     }
 
     /// All is lost, and slow start begins anew.
     fn start_over(&mut self, now: Time, flight: u64, settings: &Settings) {
-        let (before, stalled) =
-            (self.flight.loss.phase(), self.flight.loss.recovery().is_stalled());
-        let was_over = self.una >= self.flight.loss.recovery().end();
-        let recent = self.flight.loss.recent(now, self.sack, settings);
-        if let Some(buffer) =
-            self.buffer.as_mut().filter(|_| self.flight.loss.board().is_front_sacked())
-        {
-            buffer.forget_arrivals();
+        let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
+        let was_over = self.una >= self.loss.recovery().end();
+        let recent = self.loss.recent(now, self.sack, settings);
+        if self.loss.board().is_front_sacked() {
+            self.departure.forget_arrivals();
         }
-        self.lost +=
-            self.flight.loss.lose_all(recent, settings.behaviour.timeout_spares_unlost_repairs);
+        self.lost += self.loss.lose_all(recent, settings.behaviour.timeout_spares_unlost_repairs);
         self.report_losses(now);
         if settings.behaviour.adapts_dup_thresh && before <= Phase::Disorder {
             self.distrust_reordering(settings);
@@ -323,12 +317,12 @@ impl Sender {
             // Another timeout of the same data is the same episode (RFC 5681 §3.1).
             !(before == Phase::Loss && stalled)
         };
-        self.flight.loss.start_over(self.nxt);
+        self.loss.start_over(self.nxt);
         if is_new {
-            self.flight.loss.begin_doubt(self.una, true);
+            self.loss.begin_doubt(self.una, true);
         }
         let reached = self.congestion.end_reduction();
-        self.flight.loss.forget_probe();
+        self.loss.forget_probe();
         if let Some(cwnd) = reached.filter(|_| is_new && settings.behaviour.keeps_partial_reduction)
         {
             // The episode was over but in name, as without SACK: what is reduced is the window to
@@ -349,13 +343,13 @@ impl Sender {
         if !self.sack && settings.behaviour.emulates_sack {
             // Without blocks, all might have arrived when anything has (`tcp_highest_sack_seq`).
             let highest =
-                if self.flight.loss.recovery().dup_delivered() > 0 { self.nxt } else { self.una };
+                if self.loss.recovery().dup_delivered() > 0 { self.nxt } else { self.una };
             self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
         }
-        let highest = self.flight.loss.board().highest_sacked().unwrap_or(self.una).max(self.una);
+        let highest = self.loss.board().highest_sacked().unwrap_or(self.una).max(self.una);
         if self.sack && lowest < highest {
             if settings.rack {
-                self.flight.loss.see_reordering();
+                self.loss.see_reordering();
             }
             if settings.behaviour.adapts_dup_thresh {
                 self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);

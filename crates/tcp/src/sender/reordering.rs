@@ -17,14 +17,14 @@ impl Sender {
         settings: &Settings,
     ) {
         let space = self.space();
-        if let Some(late) = self.flight.loss.count_duplicates(seen, progress, space, settings) {
+        if let Some(late) = self.loss.count_duplicates(seen, progress, space, settings) {
             self.set_reordering(late, settings);
         }
     }
 
     /// A segment came so many segments late.
     pub(crate) fn widen_reordering(&mut self, segments: u64, settings: &Settings) {
-        if self.flight.loss.is_more_reordering(segments, settings) {
+        if self.loss.is_more_reordering(segments, settings) {
             self.set_reordering(segments, settings);
         }
     }
@@ -32,22 +32,20 @@ impl Sender {
     /// A timeout with many segments reported shows that less comes late than was thought
     /// (`tcp_enter_loss`).
     pub(crate) fn distrust_reordering(&mut self, settings: &Settings) {
-        if self.flight.loss.board().sacked() >= u64::from(settings.dup_thresh) {
+        if self.loss.board().sacked() >= u64::from(settings.dup_thresh) {
             self.set_reordering(0, settings);
         }
     }
 
     fn set_reordering(&mut self, segments: u64, settings: &Settings) {
-        self.flight.loss.set_reordering(segments);
-        let reordering = self.flight.loss.reordering(settings);
-        if let Some(buffer) = &mut self.buffer {
-            buffer.expect_reordering(reordering);
-        }
+        self.loss.set_reordering(segments);
+        let reordering = self.loss.reordering(settings);
+        self.departure.expect_reordering(reordering);
     }
 
     /// Finds losses by time, if anything was delivered; sets the timer for those under suspicion.
     pub(crate) fn detect_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
-        if !self.flight.loss.take_advanced() {
+        if !self.loss.take_advanced() {
             return Overdue::default();
         }
         let found = self.judge_by_time(now, settings);
@@ -60,14 +58,12 @@ impl Sender {
     }
 
     fn judge_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
-        let buffer = &self.buffer;
+        let departure = &self.departure;
         let packet_end = |segment: &Sent| {
-            buffer
-                .as_ref()
-                .map_or(segment.end(), |buffer| buffer.packet_end(segment.start).max(segment.end()))
+            departure.packet_end(segment.start).map_or(segment.end(), |end| end.max(segment.end()))
         };
         let rtts = (self.rtt.min_rtt(), self.rtt.srtt());
-        let found = self.flight.loss.judge_by_time(now, rtts, packet_end, settings);
+        let found = self.loss.judge_by_time(now, rtts, packet_end, settings);
         self.lost += found.lost;
         self.report_losses(now);
         found
@@ -77,11 +73,11 @@ impl Sender {
     pub(crate) fn on_reordering_timer(&mut self, now: Time, settings: &Settings) {
         let found = self.judge_by_time(now, settings);
         if found.lost > 0 {
-            if !self.flight.loss.recovery().is_in_recovery() {
+            if !self.loss.recovery().is_in_recovery() {
                 self.enter_recovery(now, false, settings);
                 self.reduce(1, found.lost, false);
             }
-            self.flight.loss.repair_lost();
+            self.loss.repair_lost();
         }
         if self.timer.kind != Kind::Retransmit {
             self.rearm(now, settings);

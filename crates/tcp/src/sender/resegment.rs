@@ -19,26 +19,26 @@ impl Sender {
             return false;
         }
         let (written, ends) = (self.written, self.packet_ends());
-        self.lost += self.flight.loss.lose_larger(written, most, &ends);
-        if self.flight.loss.board().lost() == 0 {
+        self.lost += self.loss.lose_larger(written, most, &ends);
+        if self.loss.board().lost() == 0 {
             return false;
         }
-        if self.flight.loss.phase() != Phase::Loss {
+        if self.loss.phase() != Phase::Loss {
             self.congestion.end_reduction();
-            self.flight.loss.begin_resegmentation(self.nxt);
+            self.loss.begin_resegmentation(self.nxt);
             self.consult(now, |cc, flow| cc.on_resized(flow));
         }
-        self.flight.loss.forget_probe();
-        self.flight.loss.repair_lost();
+        self.loss.forget_probe();
+        self.loss.repair_lost();
         true
     }
 
     /// Where the packets of the send buffer end, where there is one: what leaves again is cut at
     /// them.
     fn packet_ends(&self) -> Vec<u64> {
-        let mut ends = self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends());
+        let mut ends = self.departure.packet_ends();
         let has_fin = |last: &Sent| last.start < self.written && last.end() > self.written;
-        if self.flight.loss.board().back().is_some_and(has_fin)
+        if self.loss.board().back().is_some_and(has_fin)
             && let Some(last) = ends.last_mut()
         {
             // A FIN that left with data is part of its packet.
@@ -49,29 +49,29 @@ impl Sender {
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
     pub fn next_lost(&mut self, now: Time) -> Option<Sent> {
-        let board = self.flight.loss.board();
-        let is_owed = self.flight.loss.recovery().owes_retransmission();
-        if self.buffer.is_some() && board.repaired() >= board.lost() && !is_owed {
+        let board = self.loss.board();
+        let is_owed = self.loss.recovery().owes_retransmission();
+        if self.departure.has_packets() && board.repaired() >= board.lost() && !is_owed {
             // As many have been sent again as are lost, be it others: after a false alarm, what was
             // sent again for it counts (`tcp_xmit_retransmit_queue`). The timer does not ask
             // (`tcp_retransmit_timer`).
             return None;
         }
-        let lost = self.flight.loss.next_lost()?;
+        let lost = self.loss.next_lost()?;
         let (payload, mss) = (self.payload(&lost), u64::from(self.mss));
         if payload > mss {
             let ends = self.packet_ends();
-            self.flight.loss.cut_lost(lost.start, self.mss, &ends);
+            self.loss.cut_lost(lost.start, self.mss, &ends);
         } else if payload < mss
-            && self.buffer.is_some()
-            && !self.flight.tso.repairs_on(now, lost.start)
+            && self.departure.has_packets()
+            && !self.departure.repairs_on(now, lost.start)
         {
             // A small segment that ends a packet of several is part of that packet.
             while self.join_with_next(lost.start) {}
         } else {
             return Some(lost);
         }
-        self.flight.loss.next_lost()
+        self.loss.next_lost()
     }
 
     /// Bytes of data of a segment: a FIN takes a place, but is none.
@@ -82,18 +82,17 @@ impl Sender {
     /// Two small segments leave again as one if each is a packet by itself and both fit into one
     /// (`tcp_retrans_try_collapse`). Says whether they do.
     fn join_with_next(&mut self, start: u64) -> bool {
-        let Some((first, second)) = self.flight.loss.board().pair(start) else { return false };
+        let Some((first, second)) = self.loss.board().pair(start) else { return false };
         let (one, other) = (self.payload(&first), self.payload(&second));
-        let Some(buffer) = &mut self.buffer else { return false };
         let fits = one + other <= u64::from(self.mss)
             && second.end() <= self.una + self.window
-            && buffer.is_packet(start..start + one)
-            && (other == 0 || buffer.is_packet(second.start..second.start + other));
+            && self.departure.is_packet(start..start + one)
+            && (other == 0 || self.departure.is_packet(second.start..second.start + other));
         if fits {
             if other > 0 {
-                buffer.join_at(second.start);
+                self.departure.join_at(second.start);
             }
-            self.flight.loss.join(start);
+            self.loss.join(start);
         }
         fits
     }

@@ -57,7 +57,7 @@ impl Sender {
 
     /// How much of the RTO of the oldest segment is left.
     pub(crate) fn left_of_rto(&self, now: Time, settings: &Settings) -> Duration {
-        let left_at = self.flight.loss.board().front().map_or(now, |oldest| oldest.left_at);
+        let left_at = self.loss.board().front().map_or(now, |oldest| oldest.left_at);
         (left_at + self.rtt.rto(&settings.rto_limits())).max(now).since(now)
     }
 }

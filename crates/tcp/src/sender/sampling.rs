@@ -11,7 +11,7 @@ impl Sender {
     /// `alone`: nothing was outstanding before.
     #[inline]
     pub(crate) fn note_departure(&mut self, now: Time, place: usize, alone: bool) {
-        if self.flight.loss.rates().is_some() {
+        if self.loss.rates().is_some() {
             self.note_state(now, place, alone);
         }
     }
@@ -19,7 +19,7 @@ impl Sender {
     #[inline(never)]
     fn note_state(&mut self, now: Time, place: usize, alone: bool) {
         let totals = self.totals();
-        if let Some(rates) = self.flight.loss.rates_mut() {
+        if let Some(rates) = self.loss.rates_mut() {
             rates.on_sent(now, place, alone, totals);
         }
     }
@@ -32,9 +32,8 @@ impl Sender {
     /// A controller asks for samples in the middle of a connection.
     #[cold]
     pub(crate) fn begin_rates(&mut self, now: Time) {
-        let rates =
-            DeliveryRate::midway(now, self.flight.loss.board().outstanding(), self.totals());
-        self.flight.loss.sample_rates(rates);
+        let rates = DeliveryRate::midway(now, self.loss.board().outstanding(), self.totals());
+        self.loss.sample_rates(rates);
     }
 
     /// Makes the sample of an ACK, once `delivered` and `lost` count what it did. Only a controller
@@ -46,7 +45,7 @@ impl Sender {
         ack: Delivery,
         settings: &Settings,
     ) -> Option<RateSample> {
-        self.flight.loss.rates()?;
+        self.loss.rates()?;
         self.make_sample(now, ack, settings)
     }
 
@@ -59,15 +58,15 @@ impl Sender {
             min_rtt: self.rtt.min_rtt(),
             clock: settings.behaviour.clock,
         };
-        self.flight.loss.rates_mut()?.sample(now, ack, state)
+        self.loss.rates_mut()?.sample(now, ack, state)
     }
 
     /// Notes that the application is the limit, if it is: nothing waits to be sent, nothing to be
     /// repaired, and the window has room (`tcp_rate_check_app_limited`).
     #[inline(never)]
     pub(crate) fn check_app_limited(&mut self) {
-        let board = self.flight.loss.board();
-        let has_gap = self.flight.loss.rates().is_some()
+        let board = self.loss.board();
+        let has_gap = self.loss.rates().is_some()
             && !board.has_unrepaired()
             && self.unsent() < u64::from(self.mss)
             && self.in_flight() < self.cwnd();
@@ -79,7 +78,7 @@ impl Sender {
     /// Samples say nothing of the path until all that is in flight has arrived.
     pub(crate) fn mark_app_limited(&mut self) {
         let until = self.delivered + self.in_flight();
-        if let Some(rates) = self.flight.loss.rates_mut() {
+        if let Some(rates) = self.loss.rates_mut() {
             rates.mark_app_limited(until);
         }
     }
@@ -87,11 +86,11 @@ impl Sender {
     /// Tells the controller of what was just found lost, segment by segment, if it listens.
     #[inline]
     pub(crate) fn report_losses(&mut self, now: Time) {
-        let reports = self.flight.loss.rates().is_some_and(DeliveryRate::has_losses);
+        let reports = self.loss.rates().is_some_and(DeliveryRate::has_losses);
         if !reports {
             return;
         }
-        let Some(rates) = self.flight.loss.rates_mut() else { return };
+        let Some(rates) = self.loss.rates_mut() else { return };
         for lost in rates.take_losses(self.lost) {
             self.consult(now, |cc, flow| cc.on_lost(flow, &lost));
         }

@@ -1,9 +1,9 @@
 //! Tail loss probes: when ACKs stay out, a packet asks for them before the timer does
 //! (RFC 8985 §7).
 
+use crate::departure::Data;
 use crate::loss::Sign;
 use crate::sender::Sender;
-use crate::sender::data::Data;
 use crate::settings::Settings;
 use crate::timer::Kind;
 use tcplab_cc::Phase;
@@ -27,12 +27,12 @@ impl Sender {
 
     #[inline(never)]
     fn set_probe_timer(&mut self, now: Time, advancing: bool, settings: &Settings) -> bool {
-        let calm = matches!(self.flight.loss.phase(), Phase::Open | Phase::Reduced);
+        let calm = matches!(self.loss.phase(), Phase::Open | Phase::Reduced);
         if !calm {
             return false;
         }
         let srtt = self.rtt.srtt();
-        let is_lone = self.flight.loss.board().outstanding() == 1;
+        let is_lone = self.loss.board().outstanding() == 1;
         let behaviour = &settings.behaviour;
         let mut wait = if srtt.is_zero() {
             settings.initial_rto
@@ -56,7 +56,7 @@ impl Sender {
 
     /// The probe timer ran out (RFC 8985 §7.3).
     pub(crate) fn on_probe_timer(&mut self, now: Time, settings: &Settings) {
-        if self.flight.loss.owe_probe() {
+        if self.loss.owe_probe() {
             self.timer.stop();
         }
         self.rearm(now, settings);
@@ -72,35 +72,33 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        if !self.flight.loss.take_owed_probe() {
+        if !self.loss.take_owed_probe() {
             return self.take_more_of_probe(options);
         }
         let data = if let Some(mut data) = self.new_for_probe(settings, options) {
             let (segments, push) = self.take_probe_packet(now, in_flight, settings)?;
-            self.flight.loss.set_probe_size(segments, push);
+            self.loss.set_probe_size(segments, push);
             data.push |= push && segments == 1;
             data
         } else {
-            if self.waits_for_device() {
+            if self.departure.waits_for_device() {
                 return None;
             }
-            let leaves_at = self.leaves_at(now);
-            let last = self.flight.loss.probe_last(leaves_at)?;
-            if let Some(buffer) = &mut self.buffer {
-                // The segment becomes a packet by itself.
-                buffer.again(now, &(last.start..last.end().min(self.written)), 0);
-            }
+            let leaves_at = self.departure.leaves_at(now);
+            let last = self.loss.probe_last(leaves_at)?;
+            // The segment becomes a packet by itself.
+            self.departure.note_again(now, &(last.start..last.end().min(self.written)), 0);
             Data { is_probe: true, ..self.again(last.start, last.end()) }
         };
         let end = if data.again { self.nxt } else { data.end() };
-        self.flight.loss.note_probe(end, data.again);
+        self.loss.note_probe(end, data.again);
         Some(data)
     }
 
     fn take_more_of_probe(&mut self, options: u64) -> Option<Data> {
         let mut more = self.any_chunk(options);
         let is_full = more.is_some_and(|more| more.payload == self.mss);
-        let is_pushed = self.flight.loss.note_more_of_probe(more.map(|more| more.end()), is_full);
+        let is_pushed = self.loss.note_more_of_probe(more.map(|more| more.end()), is_full);
         if let Some(more) = &mut more {
             more.push |= is_pushed;
         }
@@ -121,7 +119,7 @@ impl Sender {
     /// An ACK comes while a probe is under way.
     #[inline(never)]
     pub(crate) fn heed_probe(&mut self, now: Time, una: u64, sign: Sign, settings: &Settings) {
-        if self.flight.loss.judge_probe(una, sign) {
+        if self.loss.judge_probe(una, sign) {
             self.reduce_for_probe(now, settings);
         }
     }

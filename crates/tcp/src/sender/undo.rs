@@ -8,11 +8,11 @@ use tcplab_units::Time;
 
 impl Sender {
     fn may_undo(&self, echoed: Option<u64>) -> bool {
-        self.flight.loss.may_undo(echoed, self.sack, self.una)
+        self.loss.may_undo(echoed, self.sack, self.una)
     }
 
     fn undo(&mut self, now: Time, forget_losses: bool, settings: &Settings) {
-        let is_allowed = self.flight.loss.undo(forget_losses);
+        let is_allowed = self.loss.undo(forget_losses);
         let reached = self.congestion.end_reduction();
         if is_allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
@@ -37,8 +37,8 @@ impl Sender {
         if settings.undo && self.may_undo(echoed) {
             self.undo(now, false, settings);
         } else {
-            self.flight.loss.confirm_recovery();
-            if self.flight.loss.recovery().is_reducing() {
+            self.loss.confirm_recovery();
+            if self.loss.recovery().is_reducing() {
                 self.keep_reduction(now, settings);
             }
         }
@@ -52,19 +52,19 @@ impl Sender {
     fn stays_open(&mut self, settings: &Settings) -> bool {
         if !settings.behaviour.non_sack_holds_reopen
             || self.sack
-            || self.una != self.flight.loss.recovery().end()
+            || self.una != self.loss.recovery().end()
         {
             return false;
         }
-        self.flight.loss.forget_old_retransmissions();
+        self.loss.forget_old_retransmissions();
         true
     }
 
     /// Everything sent again came twice.
     pub(crate) fn undo_by_dsack(&mut self, now: Time, settings: &Settings) -> bool {
-        let is_sure = self.flight.loss.is_disproved_by_dsack();
+        let is_sure = self.loss.is_disproved_by_dsack();
         if settings.undo && is_sure {
-            self.flight.loss.note_undone_by_dsack();
+            self.loss.note_undone_by_dsack();
             self.undo(now, false, settings);
         }
         settings.undo && is_sure
@@ -74,16 +74,16 @@ impl Sender {
     /// is missing may be late too.
     pub(crate) fn undo_partial(&mut self, now: Time, seen: Seen, settings: &Settings) -> bool {
         if !settings.undo
-            || !self.flight.loss.is_doubted()
-            || !self.flight.loss.is_only_late(seen.echoed, self.sack, self.una)
+            || !self.loss.is_doubted()
+            || !self.loss.is_only_late(seen.echoed, self.sack, self.una)
         {
             return false;
         }
         self.note_reordering(seen.before, settings);
-        if self.flight.loss.board().repaired() > 0 {
+        if self.loss.board().repaired() > 0 {
             return true;
         }
-        self.flight.loss.forget_old_retransmissions();
+        self.loss.forget_old_retransmissions();
         self.undo(now, true, settings);
         self.settle();
         false
@@ -101,7 +101,7 @@ impl Sender {
             return false;
         }
         self.undo(now, true, settings);
-        self.flight.loss.note_progress();
+        self.loss.note_progress();
         if self.stays_open(settings) {
             return true;
         }

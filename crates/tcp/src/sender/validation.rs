@@ -23,7 +23,7 @@ impl Sender {
 
     #[inline]
     fn extent(&self) -> Outstanding {
-        let segments = self.flight.loss.board().outstanding();
+        let segments = self.loss.board().outstanding();
         Outstanding { una: self.una, nxt: self.nxt, segments }
     }
 
@@ -37,8 +37,8 @@ impl Sender {
         let starves = settings.behaviour.clock.idle(now, self.congestion.decided_at()) >= wait;
         if settings.restart_after_idle && starves {
             self.congestion.note_decision(now);
-            let waits_for_room = self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room());
-            if self.flight.loss.phase() == Phase::Open && !waits_for_room {
+            let waits_for_room = self.departure.owes_room();
+            if self.loss.phase() == Phase::Open && !waits_for_room {
                 // A first window counts as used, whatever the handshake made of that
                 // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).
                 let used = self.congestion.take_used();

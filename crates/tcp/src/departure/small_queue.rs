@@ -5,10 +5,10 @@
 //! sender that was held back goes on (`tcp_wfree`, `tcp_tsq_write`). A burst counts until all of it
 //! has left, as a device that cuts bursts tells of it. Packets without data do not count.
 
+use crate::departure::Departure;
+use crate::departure::data::Data;
+use crate::departure::send_buffer::OVERHEAD;
 use crate::segment::Segment;
-use crate::send_buffer::OVERHEAD;
-use crate::sender::Sender;
-use crate::settings::Settings;
 use std::collections::VecDeque;
 use tcplab_units::Time;
 
@@ -21,7 +21,7 @@ const REPAIRS: u32 = 1;
 
 /// The packets of a sender that wait at its device.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SmallQueue {
+pub(super) struct SmallQueue {
     /// By burst: bytes that have not left, and the memory of all of it.
     bursts: VecDeque<(u64, u64)>,
     /// The memory of all bursts (`sk_wmem_alloc`).
@@ -74,15 +74,15 @@ impl SmallQueue {
     }
 }
 
-impl Sender {
+impl Departure {
     /// The device tells of packets that have left it; `paces`: its queue keeps each until its time.
-    pub(crate) fn keep_queue_small(&mut self, paces: bool) {
+    pub fn keep_queue_small(&mut self, paces: bool) {
         self.small_queue = Some(Box::new(SmallQueue { paces, ..SmallQueue::default() }));
     }
 
     /// Takes the segment that leaves for the device, or none, and gives the one before it: with its
     /// departure time, and whether the next one is of its burst.
-    pub(crate) fn hand_over(
+    pub fn hand_over(
         &mut self,
         now: Time,
         segment: Option<Segment>,
@@ -94,27 +94,32 @@ impl Sender {
         before.map(|(segment, at)| (segment, at, goes_on))
     }
 
+    /// Whether the sender keeps few packets at its device.
+    #[inline]
+    pub fn has_small_queue(&self) -> bool {
+        self.small_queue.is_some()
+    }
+
     /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
-    pub(crate) fn on_left(&mut self, bytes: u64) -> bool {
+    pub fn on_left(&mut self, bytes: u64) -> bool {
         self.small_queue.as_mut().is_some_and(|queue| queue.remove(bytes))
     }
 
     /// Whether a burst of so many bytes waits until something has left the device.
     #[inline]
-    pub(crate) fn is_queue_full(
-        &mut self,
-        bytes: u64,
-        is_repair: bool,
-        settings: &Settings,
-    ) -> bool {
-        self.small_queue.is_some() && self.has_too_much_queued(bytes, is_repair, settings)
+    pub fn is_queue_full(&mut self, bytes: u64, is_repair: bool, una: u64, is_paced: bool) -> bool {
+        self.small_queue.is_some() && self.has_too_much_queued(bytes, is_repair, una, is_paced)
     }
 
     #[cold]
-    fn has_too_much_queued(&mut self, bytes: u64, is_repair: bool, settings: &Settings) -> bool {
-        let is_paced = self.is_paced(settings);
-        let rate = self.flight.tso.rate() >> RATE_SHIFT;
-        let una = self.una;
+    fn has_too_much_queued(
+        &mut self,
+        bytes: u64,
+        is_repair: bool,
+        una: u64,
+        is_paced: bool,
+    ) -> bool {
+        let rate = self.bursts.tso.rate() >> RATE_SHIFT;
         let Some(queue) = &mut self.small_queue else { return false };
         let limit = rate.max(2 * (bytes + OVERHEAD)).min(if is_paced { u64::MAX } else { MOST });
         let limit = limit << if is_repair { REPAIRS } else { 0 };
@@ -127,21 +132,22 @@ impl Sender {
 
     /// Whether a repair must wait: it counts as large as the packet that it is a part of
     /// (`tcp_xmit_retransmit_queue`).
-    pub(crate) fn is_queue_full_for_repair(
+    pub fn is_queue_full_for_repair(
         &mut self,
         (start, end): (u64, u64),
-        settings: &Settings,
+        una: u64,
+        is_paced: bool,
     ) -> bool {
         if self.small_queue.is_none() {
             return false;
         }
-        let packet_end = self.buffer.as_ref().map_or(end, |buffer| buffer.packet_end(start));
-        self.has_too_much_queued(packet_end.max(end) - start, true, settings)
+        let packet_end = self.packet_end(start).unwrap_or(end);
+        self.has_too_much_queued(packet_end.max(end) - start, true, una, is_paced)
     }
 
     /// Whether what was sent last is still at the device: it is not sent again before it has left
     /// (`skb_still_in_host_queue`).
-    pub(crate) fn waits_for_device(&mut self) -> bool {
+    pub fn waits_for_device(&mut self) -> bool {
         let Some(queue) = &mut self.small_queue else { return false };
         let waits = !queue.bursts.is_empty();
         queue.is_throttled |= waits;
@@ -150,14 +156,14 @@ impl Sender {
 
     /// The memory of what waits at the device, while data is under way (`tcp_should_autocork`).
     #[inline]
-    pub(crate) fn queued_under_way(&self) -> u64 {
-        let queue = self.small_queue.as_ref().filter(|_| self.has_outstanding());
+    pub(super) fn queued_under_way(&self, has_outstanding: bool) -> u64 {
+        let queue = self.small_queue.as_ref().filter(|_| has_outstanding);
         queue.map_or(0, |queue| queue.memory)
     }
 
     /// When the device has transmitted a burst, what was held back goes on.
     #[cold]
-    pub(crate) fn go_on_when_sent(&mut self) {
+    pub(super) fn go_on_when_sent(&mut self) {
         if let Some(queue) = &mut self.small_queue {
             queue.is_throttled = true;
         }
@@ -165,13 +171,14 @@ impl Sender {
 
     /// Whether the queue of the device keeps bursts until their time.
     #[inline]
-    pub(crate) fn is_paced_by_device(&self) -> bool {
+    pub fn is_paced_by_device(&self) -> bool {
         self.small_queue.as_ref().is_some_and(|queue| queue.paces)
     }
 
     /// Data leaves for the device.
     #[cold]
-    pub(crate) fn note_queued(&mut self, now: Time, (start, payload): (u64, u16), again: bool) {
+    pub fn note_queued(&mut self, now: Time, data: Data) {
+        let Data { start, payload, again, .. } = data;
         let goes_on = self.goes_on(now, again.then_some(start));
         let leaves_at = self.data_leaves_at(now);
         let Some(queue) = &mut self.small_queue else { return };
