@@ -452,7 +452,7 @@ impl Endpoint {
                     self.on_retransmission_timer(now);
                 }
                 Kind::Reorder => {
-                    self.send.on_reordering_timer(Context { now, settings: &self.settings })
+                    self.send.on_reordering_timer(Context { now, settings: &self.settings });
                 }
                 Kind::Probe => self.send.on_probe_timer(Context { now, settings: &self.settings }),
             }

@@ -98,7 +98,6 @@ impl Sender {
         (ack, window): (u64, WindowNews),
         answer: AckContext<'_>,
     ) -> bool {
-        let now = context.now;
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         let (echoed, in_flight_before) = (answer.echoed, self.in_flight());
@@ -112,7 +111,7 @@ impl Sender {
             Dsack::default()
         };
         if acked_bytes > 0 {
-            self.advance(now, ack, &mut progress);
+            self.advance(context.now, ack, &mut progress);
         }
         // A bare ACK carries no data and leaves the window as it is.
         let is_bare = segment.sequence_length() == 0 && window == WindowNews::None;
@@ -144,7 +143,7 @@ impl Sender {
         if !is_news && self.is_calm() {
             // From other data segments Linux takes only the data, unless they acknowledge some.
             if !(has_data && is_predicted) {
-                self.announce(now, &mut in_words(&progress, None));
+                self.announce(context.now, &mut in_words(&progress, None));
             }
             self.pass_on_nothing(context, in_flight_before);
             return false;
@@ -168,7 +167,7 @@ impl Sender {
             self.follow_order(context, &progress, dsack.delivered);
         }
         let mut brought = in_words(&progress, rtt);
-        self.announce(now, &mut brought);
+        self.announce(context.now, &mut brought);
         let is_news_of_then = progress.acked == 0 && self.is_older(context, &progress);
         if self.loss.has_probe() {
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
@@ -196,7 +195,7 @@ impl Sender {
         if let Some(rate) = self.sample_rate(context, delivery) {
             brought.rate = Some(rate);
         }
-        if let Some(round) = self.end_round(now, &brought) {
+        if let Some(round) = self.end_round(context.now, &brought) {
             brought.round = Some(round);
         }
         brought.credit = self.credit(context, acked_bytes, &progress);
