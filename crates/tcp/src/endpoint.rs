@@ -4,6 +4,7 @@
 //! out of [`Endpoint::poll_transmit`], and [`Endpoint::next_timer`] tells when to call
 //! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
 
+use crate::context::Context;
 use crate::delayed_ack::DelayedAck;
 use crate::departure::Data;
 use crate::departure::least;
@@ -439,7 +440,7 @@ impl Endpoint {
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
         }
-        self.send.on_timers(now, &self.settings);
+        self.send.on_timers(Context { now, settings: &self.settings });
         if self.keepalive.as_ref().is_some_and(|alive| alive.due <= now) {
             self.look_after_peer(now);
         }
@@ -450,8 +451,10 @@ impl Endpoint {
                     self.send.timer.stop();
                     self.on_retransmission_timer(now);
                 }
-                Kind::Reorder => self.send.on_reordering_timer(now, &self.settings),
-                Kind::Probe => self.send.on_probe_timer(now, &self.settings),
+                Kind::Reorder => {
+                    self.send.on_reordering_timer(Context { now, settings: &self.settings });
+                }
+                Kind::Probe => self.send.on_probe_timer(Context { now, settings: &self.settings }),
             }
         }
         turns
@@ -480,7 +483,7 @@ impl Endpoint {
         if is_opening {
             self.owes_syn = true;
             if self.state == State::SynSent && self.settings.behaviour.syn_timeout_is_loss {
-                self.send.on_syn_timeout(&self.settings);
+                self.send.on_syn_timeout(Context { now, settings: &self.settings });
             }
             let is_linear = self.attempts <= self.settings.syn_linear_timeouts;
             if self.state == State::SynReceived || !is_linear {
@@ -490,7 +493,7 @@ impl Endpoint {
             if self.send.departure().has_path() {
                 self.look_for_black_hole(now);
             }
-            self.send.on_timeout(now, &self.settings);
+            self.send.on_timeout(Context { now, settings: &self.settings });
             self.arm_retransmission(now);
         } else if self.send.is_stuck() {
             // The persist timer (RFC 9293 §3.8.6.1). It backs off on its own: probes are no losses.
@@ -505,7 +508,7 @@ impl Endpoint {
 
     #[inline]
     pub(crate) fn arm_retransmission(&mut self, now: Time) {
-        self.send.wait_for_answer(now, &self.settings);
+        self.send.wait_for_answer(Context { now, settings: &self.settings });
     }
 
     /// The next segment to leave, if one is to leave now. To be called until there is none, after
@@ -582,7 +585,7 @@ impl Endpoint {
     fn next_data(&mut self, now: Time) -> Option<Data> {
         self.begin_data(now);
         let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
-        let data = self.send.next_data(now, &self.settings, options);
+        let data = self.send.next_data(Context { now, settings: &self.settings }, options);
         if data.is_none() && self.send.departure().has_path() {
             self.lose_acknowledgment(now);
         }
@@ -603,7 +606,7 @@ impl Endpoint {
         }
         let (mss, seed) = (u64::from(self.send.mss), self.seed);
         let build = |initial_window| (self.build_control)(Start { mss, initial_window, seed });
-        self.send.adopt(now, build, &self.settings);
+        self.send.adopt(Context { now, settings: &self.settings }, build);
     }
 
     /// Once there is data to send, there is a congestion control.
@@ -634,7 +637,7 @@ impl Endpoint {
                 Some(cc) => cc.opening(cwnd),
                 None => (initial_window, self.send.congestion().ssthresh()),
             };
-            self.send.set_rate_for(cwnd, ssthresh, &self.settings);
+            self.send.set_rate_for(Context { now, settings: &self.settings }, cwnd, ssthresh);
         }
     }
 
@@ -657,7 +660,7 @@ impl Endpoint {
     #[inline]
     fn due_ack(&mut self, now: Time) -> Option<u64> {
         if self.send.timer.at == Time::NEVER && self.send.is_stuck() && self.may_send_data() {
-            self.send.wait_to_probe(now, &self.settings);
+            self.send.wait_to_probe(Context { now, settings: &self.settings });
         }
         if std::mem::take(&mut self.owes_probe) {
             // One before the window: whoever receives it must answer (as Linux probes).

@@ -55,6 +55,13 @@
 //! RTT and RTO, delivery rate, rounds, pacing and window validation know no TCP and are in the
 //! crate `tcplab_transport`.
 //!
+//! # Time and settings
+//!
+//! `context::Context` holds the time of a step and the settings of the connection. The endpoint
+//! makes one for each call of the sender, and the coordinators pass it on. What keeps `&Settings`:
+//! constructors, which take place in no step; a write of the application, which has no time; and
+//! the rules of `loss`, `ecn`, `delayed_ack` and `timer`, most of which depend on no time.
+//!
 //! # What differs between `rfc` and `linux`
 //!
 //! [`Behaviour`] names each choice once, with the kernel function or the RFC section. A profile

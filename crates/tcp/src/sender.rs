@@ -1,6 +1,7 @@
 //! The sending half: what it knows of what it sent, and who decides how much that is.
 
 use crate::congestion::CongestionWindow;
+use crate::context::Context;
 use crate::departure::{Departure, Stream, Window};
 use crate::loss::Loss;
 use crate::on_demand::OnDemand;
@@ -140,11 +141,12 @@ impl Sender {
     #[cold]
     pub fn adopt(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         build: impl FnOnce(u64) -> Box<dyn CongestionControl>,
-        settings: &Settings,
     ) {
-        let Some((left, samples_rate)) = self.congestion.adopt(settings.initial_window, build)
+        let now = context.now;
+        let Some((left, samples_rate)) =
+            self.congestion.adopt(context.settings.initial_window, build)
         else {
             return;
         };

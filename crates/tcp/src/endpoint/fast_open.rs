@@ -6,6 +6,7 @@
 //! end of the handshake repeats its SYN-ACK alone (`tcp_send_syn_data`, `tcp_rcv_fastopen_synack`,
 //! `tcp_try_fastopen`).
 
+use crate::context::Context;
 use crate::endpoint::{Endpoint, State};
 use crate::segment::{Cookie, FastOpenOption, IP_HEADER, Segment, TCP_HEADER};
 use crate::sender::resegment::NONE;
@@ -109,7 +110,7 @@ impl Endpoint {
         if fast.payload == 0 {
             return segment;
         }
-        self.send.send_with_syn(now, fast.payload, &self.settings);
+        self.send.send_with_syn(Context { now, settings: &self.settings }, fast.payload);
         segment.with_payload(fast.payload)
     }
 

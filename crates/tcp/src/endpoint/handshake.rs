@@ -1,6 +1,7 @@
 //! Opening a connection: SYN, SYN-ACK, and the options they agree on (RFC 9293 §3.5, RFC 7323,
 //! RFC 2018). Simultaneous opening included.
 
+use crate::context::Context;
 use crate::ecn::EcnState;
 use crate::endpoint::keepalive::KeepaliveTimer;
 use crate::endpoint::{Ended, Endpoint, State};
@@ -142,7 +143,7 @@ impl Endpoint {
         self.receive.begin(now);
         self.keepalive = KeepaliveTimer::new(now, &self.settings);
         self.send.deadline = Time::NEVER;
-        self.send.begin_search(now, self.options(), &self.settings);
+        self.send.begin_search(Context { now, settings: &self.settings }, self.options());
         let rtt = self.time_handshake(now, segment);
         if let Some(rtt) = rtt {
             let at = Progressed { una: 1, nxt: self.send.nxt };

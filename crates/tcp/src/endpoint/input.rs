@@ -1,5 +1,6 @@
 //! Segments in (RFC 9293 §3.10.7), and closing.
 
+use crate::context::Context;
 use crate::delayed_ack::Arrived;
 use crate::ecn::{Report, Said};
 use crate::endpoint::time_wait::{UNACCEPTABLE_INTERVAL, reset_for};
@@ -253,7 +254,12 @@ impl Endpoint {
         let report = if is_first { Report::Echo(false) } else { self.ecn.report(segment) };
         let echoed = self.echoed(now, segment);
         let answer = AckContext { echoed, report, ecn: &mut self.ecn, is_predicted };
-        if self.send.on_ack(now, segment, (start, ack), answer, &self.settings) {
+        if self.send.on_ack(
+            Context { now, settings: &self.settings },
+            segment,
+            (start, ack),
+            answer,
+        ) {
             self.attempts = 0;
             self.send.deadline = Time::NEVER;
             if self.send.is_fin_acked() {

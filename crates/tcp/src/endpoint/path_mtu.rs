@@ -1,5 +1,6 @@
 //! News of the path MTU: ICMP notices, other connections, timeouts.
 
+use crate::context::Context;
 use crate::endpoint::{Endpoint, State};
 use crate::segment::TooLarge;
 use tcplab_units::{Duration, Time};
@@ -33,7 +34,8 @@ impl Endpoint {
     /// called for this alone.
     #[inline]
     pub fn refresh_route(&mut self, now: Time) -> bool {
-        self.send.departure().has_path() && self.send.refresh_route(now, &self.settings)
+        self.send.departure().has_path()
+            && self.send.refresh_route(Context { now, settings: &self.settings })
     }
 
     /// A packet that has failed at the host took the acknowledgment with it.
@@ -66,7 +68,7 @@ impl Endpoint {
                     self.send.note_notice(now);
                 }
                 self.send.resend_larger(now, self.send.mss);
-                self.send.update_rate(&self.settings);
+                self.send.update_rate(Context { now, settings: &self.settings });
             }
         }
         Some(mtu)

@@ -18,14 +18,15 @@ impl Sender {
     /// Computes the rate by which bursts are sized, after the window has changed
     /// (`tcp_update_pacing_rate`), unless the controller decides on it.
     #[inline]
-    pub(crate) fn update_rate(&mut self, settings: &Settings) {
-        self.set_rate_for(self.cwnd(), self.congestion.ssthresh(), settings);
+    pub(crate) fn update_rate(&mut self, context: Context<'_>) {
+        self.set_rate_for(context, self.cwnd(), self.congestion.ssthresh());
     }
 
     /// Computes the rate for this window and threshold.
     #[inline]
-    pub(crate) fn set_rate_for(&mut self, cwnd: u64, ssthresh: Option<u64>, settings: &Settings) {
-        if (!settings.tso && !settings.pacing) || self.congestion.pacing().is_some() {
+    pub(crate) fn set_rate_for(&mut self, context: Context<'_>, cwnd: u64, ssthresh: Option<u64>) {
+        if (!context.settings.tso && !context.settings.pacing) || self.congestion.pacing().is_some()
+        {
             return;
         }
         let is_starting = ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
@@ -36,16 +37,16 @@ impl Sender {
     }
 
     #[inline]
-    pub(crate) fn is_paced(&self, settings: &Settings) -> bool {
-        settings.pacing || self.congestion.pacing().is_some()
+    pub(crate) fn is_paced(&self, context: Context<'_>) -> bool {
+        context.settings.pacing || self.congestion.pacing().is_some()
     }
 
     /// By how much Linux lets its timers run longer because what they wait for has yet to leave, in
     /// whole ticks (`tcp_pacing_delay`).
     #[inline]
-    pub(crate) fn pacing_delay(&self, now: Time, settings: &Settings) -> Duration {
-        if settings.behaviour.timers_add_pacing_delay && self.is_paced(settings) {
-            self.departure.pacing_delay(now)
+    pub(crate) fn pacing_delay(&self, context: Context<'_>) -> Duration {
+        if context.settings.behaviour.timers_add_pacing_delay && self.is_paced(context) {
+            self.departure.pacing_delay(context.now)
         } else {
             Duration::ZERO
         }
@@ -54,16 +55,16 @@ impl Sender {
     /// Whether it is too early for another burst.
     #[expect(clippy::inline_always, reason = "every segment passes here, and few are paced")]
     #[inline(always)]
-    pub(crate) fn is_held_back(&mut self, now: Time, settings: &Settings) -> bool {
-        let is_paced = self.is_paced(settings);
-        self.departure.hold(now, is_paced)
+    pub(crate) fn is_held_back(&mut self, context: Context<'_>) -> bool {
+        let is_paced = self.is_paced(context);
+        self.departure.hold(context.now, is_paced)
     }
 
     /// Data leaves, and puts off what comes after it if the sender paces.
     #[inline]
-    pub(crate) fn pace(&mut self, now: Time, data: Data, settings: &Settings) {
-        if self.is_paced(settings) {
-            self.departure.pace(now, data, self.counters.sent_segments < FREE);
+    pub(crate) fn pace(&mut self, context: Context<'_>, data: Data) {
+        if self.is_paced(context) {
+            self.departure.pace(context.now, data, self.counters.sent_segments < FREE);
         }
     }
 }
@@ -79,14 +80,9 @@ impl Sender {
 
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
     #[inline]
-    pub(crate) fn may_go_in_burst(
-        &mut self,
-        now: Time,
-        in_flight: u64,
-        settings: &Settings,
-    ) -> bool {
+    pub(crate) fn may_go_in_burst(&mut self, context: Context<'_>, in_flight: u64) -> bool {
         if !self.departure.has_begun() {
-            let segments = self.next_burst(now, in_flight, settings);
+            let segments = self.next_burst(context, in_flight);
             self.departure.begin_burst(segments);
         }
         self.departure.take_segment()
@@ -94,25 +90,25 @@ impl Sender {
 
     /// Segments of the next burst; none to wait.
     #[inline(never)]
-    fn next_burst(&mut self, now: Time, in_flight: u64, settings: &Settings) -> u64 {
+    fn next_burst(&mut self, context: Context<'_>, in_flight: u64) -> u64 {
         let patience = Patience {
             stream: &self.stream(),
             window: self.window_for(in_flight),
             most: self.burst_size(),
-            is_paced: self.is_paced(settings),
+            is_paced: self.is_paced(context),
             is_repairing: self.loss.recovery().is_repairing(),
         };
         let (loss, rtt) = (&self.loss, &self.rtt);
         let next_ack = || loss.board().front().map(|oldest| (oldest.left_at, rtt.exact_srtt()));
-        match self.departure.next_burst(Context { now, settings }, patience, next_ack) {
+        match self.departure.next_burst(context, patience, next_ack) {
             NextBurst::Waits => 0,
             NextBurst::Leaves { segments } => segments,
             NextBurst::LeavesFitted { segments } => {
-                self.congestion.note_decision(now);
+                self.congestion.note_decision(context.now);
                 segments
             }
             NextBurst::Fails { bytes } => {
-                self.note_failed(now, in_flight, bytes, settings);
+                self.note_failed(context, in_flight, bytes);
                 0
             }
         }
@@ -125,11 +121,10 @@ impl Sender {
     #[cold]
     pub(crate) fn take_probe_packet(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         in_flight: u64,
-        settings: &Settings,
     ) -> Option<(u64, bool)> {
-        if !settings.has_packet_buffer() {
+        if !context.settings.has_packet_buffer() {
             return Some((1, false));
         }
         let room = self.cwnd().saturating_sub(in_flight).min(self.cwnd() / 2);
@@ -137,11 +132,11 @@ impl Sender {
             stream: &self.stream(),
             window: self.window_for(in_flight),
             most: room.min(self.burst_size()).max(1),
-            is_paced: self.is_paced(settings),
+            is_paced: self.is_paced(context),
             is_repairing: false,
         })?;
         if is_fitted {
-            self.congestion.note_decision(now);
+            self.congestion.note_decision(context.now);
         }
         Some((segments, is_pushed))
     }
@@ -159,11 +154,11 @@ impl Sender {
     /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all
     /// the same.
     #[inline(never)]
-    pub(crate) fn fill_packet(&mut self, now: Time, in_flight: u64, settings: &Settings) {
+    pub(crate) fn fill_packet(&mut self, context: Context<'_>, in_flight: u64) {
         if self.written <= self.nxt
             || in_flight >= self.cwnd()
             || self.departure.has_begun()
-            || self.is_held_back(now, settings)
+            || self.is_held_back(context)
         {
             return;
         }

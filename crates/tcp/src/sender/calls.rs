@@ -2,11 +2,11 @@
 //! [`Sender`] are private to this folder, but for the sequence space and the timers.
 
 use crate::congestion::CongestionWindow;
+use crate::context::Context;
 use crate::departure::{Call, Departure};
 use crate::loss::{Progress, Sent};
 use crate::segment::Segment;
 use crate::sender::{Sender, SenderCounters};
-use crate::settings::Settings;
 use tcplab_cc::CongestionControl;
 use tcplab_units::{Rate, Time};
 
@@ -41,9 +41,10 @@ impl Sender {
     /// Timers of the connection run out; that of pacing, if it is due. Of all timers only that one
     /// looks for new data while some is under way.
     #[inline]
-    pub fn on_timers(&mut self, now: Time, settings: &Settings) {
+    pub fn on_timers(&mut self, context: Context<'_>) {
+        let now = context.now;
         if self.departure.on_timers(now, self.una < self.nxt)
-            && settings.behaviour.pacing_timer_repairs_first
+            && context.settings.behaviour.pacing_timer_repairs_first
             && self.loss.recovery().is_repairing()
         {
             // Lost segments come first now, be new data a better test of a timeout or not
@@ -57,8 +58,8 @@ impl Sender {
     /// (`tcp_simple_retransmit`). If the answer to the first SYN was only late, its marks count,
     /// and the first data says that the window was reduced (`tcp_ecn_queue_cwr`).
     #[cold]
-    pub fn on_syn_timeout(&mut self, settings: &Settings) {
-        self.loss.doubt_timeout(settings.frto);
+    pub fn on_syn_timeout(&mut self, context: Context<'_>) {
+        self.loss.doubt_timeout(context.settings.frto);
         self.congestion.owe_cwr(true);
     }
 
@@ -134,15 +135,15 @@ impl Sender {
 
     /// The SYN carries `payload` bytes (RFC 7413).
     #[cold]
-    pub fn send_with_syn(&mut self, now: Time, payload: u16, settings: &Settings) {
-        self.loss.send(now, 1, payload);
+    pub fn send_with_syn(&mut self, context: Context<'_>, payload: u16) {
+        self.loss.send(context.now, 1, payload);
         self.nxt = 1 + u64::from(payload);
         self.counters.sent_segments += 1;
-        if settings.has_packet_buffer() {
+        if context.settings.has_packet_buffer() {
             let (windows, agreed_mss) = (self.congestion.buffered_windows(), self.agreed_mss);
             let (lowat, is_tight) = (None, false);
             let call = Call { bytes: payload.into(), lowat, is_tight, windows, agreed_mss };
-            self.departure.begin_with_syn(call, self.cwnd(), settings);
+            self.departure.begin_with_syn(call, self.cwnd(), context.settings);
         }
     }
 

@@ -1,10 +1,11 @@
 //! On an ACK: what it delivers goes to the owners, and the controller decides.
 
+use crate::context::Context;
 use crate::ecn::{EcnState, Report};
 use crate::loss::{Arrival, Progress, Seen, Sign};
 use crate::segment::{self, Flags, SackBlock, Segment, clock};
 use crate::sender::Sender;
-use crate::settings::{AckCounting, Settings};
+use crate::settings::AckCounting;
 use crate::timer::Kind;
 use std::ops::Range;
 use tcplab_cc::{Ack, CongestionControl, Phase, Round, Timestamps};
@@ -70,14 +71,13 @@ impl Sender {
     #[inline]
     pub fn on_ack(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         segment: &Segment,
         (seq, ack): (u64, u64),
         answer: AckContext<'_>,
-        settings: &Settings,
     ) -> bool {
         self.departure.look_again();
-        let window = self.update_window(segment, (seq, ack), settings);
+        let window = self.update_window(context, segment, (seq, ack));
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
@@ -86,18 +86,17 @@ impl Sender {
             }
             return false;
         }
-        self.take_news(now, segment, (ack, window), answer, settings)
+        self.take_news(context, segment, (ack, window), answer)
     }
 
     /// Takes an acknowledgment that may bring more than a window.
     #[inline(never)]
     fn take_news(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         segment: &Segment,
         (ack, window): (u64, WindowNews),
         answer: AckContext<'_>,
-        settings: &Settings,
     ) -> bool {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
@@ -105,14 +104,14 @@ impl Sender {
         let (has_data, is_idle) = (segment.payload > 0, !self.has_outstanding());
         let is_predicted_data = !has_data || answer.is_predicted;
         let mut progress =
-            Progress { arrival: self.arrival(now, echoed, settings), ..Progress::default() };
+            Progress { arrival: self.arrival(context, echoed), ..Progress::default() };
         let dsack = if self.sack && has_blocks {
             self.take_sack(segment, ack, &mut progress)
         } else {
             Dsack::default()
         };
         if acked_bytes > 0 {
-            self.advance(now, ack, &mut progress);
+            self.advance(context.now, ack, &mut progress);
         }
         // A bare ACK carries no data and leaves the window as it is.
         let is_bare = segment.sequence_length() == 0 && window == WindowNews::None;
@@ -144,9 +143,9 @@ impl Sender {
         if !is_news && self.is_calm() {
             // From other data segments Linux takes only the data, unless they acknowledge some.
             if !(has_data && is_predicted) {
-                self.announce(now, &mut in_words(&progress, None));
+                self.announce(context.now, &mut in_words(&progress, None));
             }
-            self.pass_on_nothing(now, in_flight_before, settings);
+            self.pass_on_nothing(context, in_flight_before);
             return false;
         }
         let may_be_delayed = acked_bytes < u64::from(self.mss)
@@ -162,28 +161,28 @@ impl Sender {
             marked,
         };
         let (delivered, lost, times_set) = (progress.delivered, self.lost, self.timer.sets);
-        self.count_duplicates(seen, &mut progress, settings);
-        let rtt = self.time(now, &progress, echoed, settings);
+        self.count_duplicates(context, seen, &mut progress);
+        let rtt = self.time(context, &progress, echoed);
         if self.sack {
-            self.follow_order(now, &progress, dsack.delivered, settings);
+            self.follow_order(context, &progress, dsack.delivered);
         }
         let mut brought = in_words(&progress, rtt);
-        self.announce(now, &mut brought);
-        let is_news_of_then = progress.acked == 0 && self.is_older(now, &progress, settings);
+        self.announce(context.now, &mut brought);
+        let is_news_of_then = progress.acked == 0 && self.is_older(context, &progress);
         if self.loss.has_probe() {
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
-            self.heed_probe(now, ack, sign, settings);
+            self.heed_probe(context, ack, sign);
         }
         let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
         if !is_plain || dsack.found || marked || self.loss.phase() != Phase::Open {
-            self.look_for_trouble(now, seen, &progress, settings);
+            self.look_for_trouble(context, seen, &progress);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.sets != times_set;
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
-            self.wait_on(now, settings);
+            self.wait_on(context);
         }
         progress.delivered +=
-            if settings.behaviour.dsack_counts_as_delivered { dsack.delivered } else { 0 };
+            if context.settings.behaviour.dsack_counts_as_delivered { dsack.delivered } else { 0 };
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
         if self.congestion.is_reducing() && self.loss.recovery().is_reducing() {
@@ -193,14 +192,14 @@ impl Sender {
         (brought.delivered, brought.ce) = (progress.delivered, ce(progress.delivered));
         brought.lost = lost;
         // Most ACKs have neither a sample nor the end of a round.
-        if let Some(rate) = self.sample_rate(now, delivery, settings) {
+        if let Some(rate) = self.sample_rate(context, delivery) {
             brought.rate = Some(rate);
         }
-        if let Some(round) = self.end_round(now, &brought) {
+        if let Some(round) = self.end_round(context.now, &brought) {
             brought.round = Some(round);
         }
-        brought.credit = self.credit(acked_bytes, &progress, settings);
-        self.decide(now, &brought, settings);
+        brought.credit = self.credit(context, acked_bytes, &progress);
+        self.decide(context, &brought);
         acked_bytes > 0
     }
 
@@ -214,14 +213,14 @@ impl Sender {
 
     /// The state of the sender that interprets an ACK.
     #[inline]
-    fn arrival(&self, now: Time, echoed: Option<u64>, settings: &Settings) -> Arrival {
+    fn arrival(&self, context: Context<'_>, echoed: Option<u64>) -> Arrival {
         let loss = &self.loss;
         Arrival {
-            too_late: settings.behaviour.clock.before(now, self.rtt.min_rtt()),
+            too_late: context.settings.behaviour.clock.before(context.now, self.rtt.min_rtt()),
             echoed,
             episode_end: loss.recovery().end(),
             highest: loss.board().highest_sacked().unwrap_or(0),
-            clock: settings.behaviour.clock,
+            clock: context.settings.behaviour.clock,
         }
     }
 
@@ -235,7 +234,8 @@ impl Sender {
     /// Tells the controller what an ACK brought, all in all, and does as it decides.
     #[expect(clippy::inline_always, reason = "every ACK passes here")]
     #[inline(always)]
-    fn decide(&mut self, now: Time, brought: &Ack, settings: &Settings) {
+    fn decide(&mut self, context: Context<'_>, brought: &Ack) {
+        let now = context.now;
         self.consult(now, |cc, flow| cc.on_ack(flow, brought));
         // Most controllers are of neither kind, and need not be asked.
         let samples_rate = self.loss.rates().is_some_and(DeliveryRate::has_listener);
@@ -246,17 +246,17 @@ impl Sender {
             self.congestion.note_decision(now);
         }
         if self.congestion.wants_reduction() && self.loss.phase() < Phase::Reduced {
-            self.reduce_for_mark(now, settings);
+            self.reduce_for_mark(context);
         }
-        self.update_rate(settings);
+        self.update_rate(context);
     }
 
     /// Tells a controller that samples the rate of an ACK that brought nothing: time has passed.
     #[inline(never)]
-    fn pass_on_nothing(&mut self, now: Time, in_flight_before: u64, settings: &Settings) {
+    fn pass_on_nothing(&mut self, context: Context<'_>, in_flight_before: u64) {
         let listens = self.loss.rates().is_some_and(DeliveryRate::has_listener);
         if listens && self.has_outstanding() {
-            self.decide(now, &Ack { in_flight_before, ..Ack::default() }, settings);
+            self.decide(context, &Ack { in_flight_before, ..Ack::default() });
         }
     }
 
@@ -315,11 +315,11 @@ impl Sender {
     #[inline]
     fn time(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         progress: &Progress,
         echoed: Option<u64>,
-        settings: &Settings,
     ) -> Option<Duration> {
+        let Context { now, settings } = context;
         let at = Progressed { una: self.una, nxt: self.nxt };
         let mut newest = progress.newest().map(|sent| settings.behaviour.clock.elapsed(now, sent));
         // Timestamps are too coarse for what is reported.
@@ -347,12 +347,13 @@ impl Sender {
 
     /// Learns from the order in which segments arrived (RFC 8985 §6.2).
     #[inline(never)]
-    fn follow_order(&mut self, now: Time, progress: &Progress, twice: u64, settings: &Settings) {
+    fn follow_order(&mut self, context: Context<'_>, progress: &Progress, twice: u64) {
+        let settings = context.settings;
         if settings.rack {
-            self.loss.follow_departures(now, progress, settings);
+            self.loss.follow_departures(context.now, progress, settings);
         }
         if let Some(lowest) = progress.overtaken {
-            self.note_reordering(lowest, settings);
+            self.note_reordering(context, lowest);
         }
         if !settings.rack {
             return;
@@ -370,16 +371,16 @@ impl Sender {
 
     /// Waits for what is outstanding after data was acknowledged (RFC 6298 §5.2, §5.3).
     #[inline]
-    fn wait_on(&mut self, now: Time, settings: &Settings) {
+    fn wait_on(&mut self, context: Context<'_>) {
         if !self.has_outstanding() {
             self.timer.stop();
-        } else if !self.schedule_probe(now, true, settings)
-            && self.loss.recovery().moves_timer(settings, self.sack)
+        } else if !self.schedule_probe(context, true)
+            && self.loss.recovery().moves_timer(context.settings, self.sack)
         {
-            if settings.behaviour.rto_restarts_from_head {
-                self.rearm(now, settings);
+            if context.settings.behaviour.rto_restarts_from_head {
+                self.rearm(context);
             } else {
-                self.wait_for_answer(now, settings);
+                self.wait_for_answer(context);
             }
         }
     }
@@ -387,7 +388,8 @@ impl Sender {
     /// Whether the segments SACKed had left before the head did, which was retransmitted since. The
     /// head has no answer yet, and Linux waits another RTO for it (`tcp_clean_rtx_queue`).
     #[inline]
-    fn is_older(&self, now: Time, progress: &Progress, settings: &Settings) -> bool {
+    fn is_older(&self, context: Context<'_>, progress: &Progress) -> bool {
+        let Context { now, settings } = context;
         let (Some((sacked, _)), Some(front)) = (progress.sacked_sent, self.loss.board().front())
         else {
             return false;
@@ -401,15 +403,15 @@ impl Sender {
     #[inline]
     fn update_window(
         &mut self,
+        context: Context<'_>,
         segment: &Segment,
         (seq, ack): (u64, u64),
-        settings: &Settings,
     ) -> WindowNews {
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.peer_window_scale };
         let window = u64::from(segment.window) << scale;
         let changed = window != self.window;
         let set_by = self.window_set_by;
-        let is_newer = if settings.behaviour.window_update_must_grow {
+        let is_newer = if context.settings.behaviour.window_update_must_grow {
             // `tcp_may_update_window`: of what is as new as the last, only a larger one, or none.
             let is_other = window > self.window || window == 0;
             ack > self.una || seq > set_by.0 || (seq == set_by.0 && is_other)
@@ -422,7 +424,7 @@ impl Sender {
         self.window_set_by = (seq, ack);
         self.window = window;
         self.largest_window = self.largest_window.max(window);
-        match (changed, settings.behaviour.window_update_must_grow) {
+        match (changed, context.settings.behaviour.window_update_must_grow) {
             (true, _) => WindowNews::Changed,
             // A newer segment is no duplicate (`FLAG_WIN_UPDATE`).
             (false, true) => WindowNews::Same,
@@ -492,7 +494,8 @@ impl Sender {
 
     /// How many segments of growth an ACK is worth.
     #[inline]
-    fn credit(&mut self, acked_bytes: u64, progress: &Progress, settings: &Settings) -> u64 {
+    fn credit(&mut self, context: Context<'_>, acked_bytes: u64, progress: &Progress) -> u64 {
+        let settings = context.settings;
         match settings.counting {
             // `tcp_may_raise_cwnd`: where much comes late, what is reported counts when it is.
             AckCounting::PerSegment

@@ -1,11 +1,11 @@
 //! Transmission: the next segment with data, new or retransmitted.
 
+use crate::context::Context;
 use crate::departure::{Data, SizeProbe};
 use crate::sender::Sender;
-use crate::settings::{Settings, WindowReduction};
+use crate::settings::WindowReduction;
 use crate::timer::Kind;
 use tcplab_cc::Phase;
-use tcplab_units::Time;
 
 impl Sender {
     /// Offsets up to which data exists to be sent, the FIN included.
@@ -30,17 +30,18 @@ impl Sender {
     /// leaves room for this many bytes of further options (RFC 6691).
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
-    pub fn next_data(&mut self, now: Time, settings: &Settings, options: u64) -> Option<Data> {
+    pub fn next_data(&mut self, context: Context<'_>, options: u64) -> Option<Data> {
+        let now = context.now;
         let in_flight = self.in_flight();
-        let Some(mut data) = self.choose(now, in_flight, settings, options) else {
-            if !settings.has_packet_buffer() {
+        let Some(mut data) = self.choose(context, in_flight, options) else {
+            if !context.settings.has_packet_buffer() {
                 self.check_app_limited();
             }
-            let has_more =
-                self.nxt < self.end_of_stream() || !settings.behaviour.kernel_cwnd_validation;
+            let has_more = self.nxt < self.end_of_stream()
+                || !context.settings.behaviour.kernel_cwnd_validation;
             if has_more || self.congestion.has_news() {
                 let limited = self.departure.take_deferred() || in_flight >= self.cwnd();
-                self.note_use_of_window(now, limited, settings);
+                self.note_use_of_window(context, limited);
             }
             self.tell_room_after_ack(now, in_flight);
             return None;
@@ -48,9 +49,9 @@ impl Sender {
         let has_data = data.payload > 0;
         self.counters.sent_segments += u64::from(has_data);
         if in_flight == 0 {
-            self.tell_start(now, settings);
+            self.tell_start(context);
         }
-        self.pace(now, data, settings);
+        self.pace(context, data);
         if self.departure.has_small_queue() && has_data {
             self.departure.note_queued(now, data);
         }
@@ -65,26 +66,28 @@ impl Sender {
             if data.is_probe {
                 let last = self.loss.board().outstanding() as usize - 1;
                 self.note_departure(self.departure.data_leaves_at(now), last, false);
-                self.wait_behind_probe(now, settings);
+                self.wait_behind_probe(context);
             } else {
-                data.push = self.note_again(now, data, in_flight, settings);
+                data.push = self.note_again(context, data, in_flight);
             }
         } else {
-            self.note_new(now, data, settings);
+            self.note_new(context, data);
         }
         Some(data)
     }
 
     /// Nothing was in flight until now.
     #[inline(never)]
-    pub(crate) fn tell_start(&mut self, now: Time, settings: &Settings) {
-        let idle = settings.behaviour.clock.idle(now, self.departure.last_sent());
+    pub(crate) fn tell_start(&mut self, context: Context<'_>) {
+        let now = context.now;
+        let idle = context.settings.behaviour.clock.idle(now, self.departure.last_sent());
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
     }
 
     /// Says whether the receiver's application is to hear of its end at once.
     #[inline(never)]
-    fn note_again(&mut self, now: Time, data: Data, in_flight: u64, settings: &Settings) -> bool {
+    fn note_again(&mut self, context: Context<'_>, data: Data, in_flight: u64) -> bool {
+        let now = context.now;
         let is_oldest = data.start == self.una;
         let (begins, is_for_timeout) = self.loss.take_owed_retransmission();
         let leaves_at = self.departure.data_leaves_at(now);
@@ -97,25 +100,25 @@ impl Sender {
         let range = data.start..data.start + u64::from(data.payload);
         let push = self.departure.note_again(now, &range, most);
         // With PRR no retransmission is owed that could be told from the others as the first.
-        let restarts = if settings.behaviour.head_retransmission_restarts_rto
-            || settings.reduction == WindowReduction::Proportional
+        let restarts = if context.settings.behaviour.head_retransmission_restarts_rto
+            || context.settings.reduction == WindowReduction::Proportional
         {
             is_oldest && self.timer.kind != Kind::Reorder
         } else {
             begins
         };
         if restarts && is_for_timeout {
-            self.wait_after_timeout(now, settings);
+            self.wait_after_timeout(context);
         } else if restarts {
-            self.wait_for_answer(now, settings);
+            self.wait_for_answer(context);
         }
         push
     }
 
     #[inline]
-    fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
+    fn note_new(&mut self, context: Context<'_>, data: Data) {
         let had_outstanding = self.has_outstanding();
-        let leaves_at = self.departure.data_leaves_at(now);
+        let leaves_at = self.departure.data_leaves_at(context.now);
         let loss = &mut *self.loss;
         loss.send(leaves_at, data.start, data.payload + u16::from(data.fin));
         self.congestion.note_new_data();
@@ -125,69 +128,63 @@ impl Sender {
         self.nxt = data.end();
         self.departure.note_new(data);
         if !had_outstanding {
-            self.wait_for_answer(now, settings);
-        } else if settings.behaviour.new_data_rearms_probe && self.timer.is_for_probe() {
-            if !is_probe && self.is_timed_for_burst(now, settings) {
+            self.wait_for_answer(context);
+        } else if context.settings.behaviour.new_data_rearms_probe && self.timer.is_for_probe() {
+            if !is_probe && self.is_timed_for_burst(context) {
                 return;
             }
             // Whether or not another probe is wanted (`tcp_event_new_data_sent`).
-            self.rearm(now, settings);
+            self.rearm(context);
         }
         if is_probe {
-            self.wait_behind_probe(now, settings);
+            self.wait_behind_probe(context);
         } else {
-            self.schedule_probe(now, false, settings);
+            self.schedule_probe(context, false);
         }
     }
 
     /// Whether the timer waits for a probe as if it were set for the segment that has just left: it
     /// was set now, for the one before in the same burst, when at least two were under way.
     #[inline]
-    fn is_timed_for_burst(&self, now: Time, settings: &Settings) -> bool {
+    fn is_timed_for_burst(&self, context: Context<'_>) -> bool {
         self.departure.is_going_on()
             && self.loss.board().outstanding() > 2
-            && self.timer.place.was_entered(now)
-            && !self.is_paced(settings)
+            && self.timer.place.was_entered(context.now)
+            && !self.is_paced(context)
     }
 
     /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are
     /// paced (`tcp_send_loss_probe`, `tcp_pacing_delay`).
-    fn wait_behind_probe(&mut self, now: Time, settings: &Settings) {
-        if settings.behaviour.timers_add_pacing_delay && self.is_paced(settings) {
-            self.rearm(now, settings);
+    fn wait_behind_probe(&mut self, context: Context<'_>) {
+        if context.settings.behaviour.timers_add_pacing_delay && self.is_paced(context) {
+            self.rearm(context);
         }
     }
 
     #[inline]
-    fn choose(
-        &mut self,
-        now: Time,
-        in_flight: u64,
-        settings: &Settings,
-        options: u64,
-    ) -> Option<Data> {
+    fn choose(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
         let loss = &self.loss;
         let in_trouble = loss.recovery().is_repairing() || loss.owes_probe();
-        if in_trouble && let Some(data) = self.before_new_data(now, in_flight, settings, options) {
+        if in_trouble && let Some(data) = self.before_new_data(context, in_flight, options) {
             return Some(data);
         }
-        if let Some(data) = self.new_data(now, in_flight, settings, options) {
+        if let Some(data) = self.new_data(context, in_flight, options) {
             return Some(data);
         }
-        if in_trouble { self.without_new_data(now, in_flight, settings) } else { None }
+        if in_trouble { self.without_new_data(context, in_flight) } else { None }
     }
 
     /// A probe of the tail, or what is lost.
     #[inline(never)]
     fn before_new_data(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         in_flight: u64,
-        settings: &Settings,
         options: u64,
     ) -> Option<Data> {
+        let now = context.now;
         if self.loss.owes_probe()
-            && let Some(probe) = self.take_probe(now, in_flight, settings, options)
+            && let Some(probe) = self.take_probe(context, in_flight, options)
         {
             return Some(probe);
         }
@@ -196,15 +193,15 @@ impl Sender {
             && (has_room || self.loss.recovery().owes_retransmission());
         let is_owed = self.loss.recovery().owes_retransmission();
         if may_repair && self.departure.has_path() {
-            self.route_again(now, settings);
+            self.route_again(context);
         }
         if may_repair
             && (is_owed || self.loss.recovery().may_repair(true))
             && let Some(lost) = self.next_lost(now)
             && (is_owed
                 || self.departure.repairs_on(now, lost.start)
-                || !(self.is_held_back(now, settings)
-                    || self.is_queue_full_for((lost.start, lost.end()), settings)))
+                || !(self.is_held_back(context)
+                    || self.is_queue_full_for(context, (lost.start, lost.end()))))
         {
             return Some(self.again(lost.start, lost.end()));
         }
@@ -213,25 +210,26 @@ impl Sender {
     }
 
     /// Whether a repair must wait until something has left the device.
-    fn is_queue_full_for(&mut self, range: (u64, u64), settings: &Settings) -> bool {
-        let is_paced = self.is_paced(settings);
+    fn is_queue_full_for(&mut self, context: Context<'_>, range: (u64, u64)) -> bool {
+        let is_paced = self.is_paced(context);
         self.departure.is_queue_full_for_repair(range, self.una, is_paced)
     }
 
     /// A lost or suspected segment, when no new data may leave.
     #[inline(never)]
-    fn without_new_data(&mut self, now: Time, in_flight: u64, settings: &Settings) -> Option<Data> {
+    fn without_new_data(&mut self, context: Context<'_>, in_flight: u64) -> Option<Data> {
         let has_room = in_flight < self.cwnd();
         if self.departure.pacing().holds() || !has_room {
             return None;
         }
         if self.loss.recovery().may_repair(false) {
             self.loss.give_up_new_data();
-            if let Some(lost) = self.next_lost(now) {
+            if let Some(lost) = self.next_lost(context.now) {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
-        let suspects = self.sack && !settings.rack && settings.behaviour.resends_suspects;
+        let suspects =
+            self.sack && !context.settings.rack && context.settings.behaviour.resends_suspects;
         (suspects && self.loss.phase() == Phase::Recovery).then(|| self.last_resort()).flatten()
     }
 
@@ -250,11 +248,11 @@ impl Sender {
 
     /// New data as far as there is some and the peer takes it, if it may leave as it is.
     #[inline]
-    pub(crate) fn chunk(&self, settings: &Settings, options: u64) -> Option<Data> {
+    pub(crate) fn chunk(&self, context: Context<'_>, options: u64) -> Option<Data> {
         let data = self.any_chunk(options)?;
         let payload = u64::from(data.payload);
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
-        (payload >= mss || data.fin || self.may_send_small(payload, settings)).then_some(data)
+        (payload >= mss || data.fin || self.may_send_small(context, payload)).then_some(data)
     }
 
     /// New data as far as the peer's window takes it, whether it may leave or not.
@@ -274,20 +272,15 @@ impl Sender {
     }
 
     #[inline]
-    fn new_data(
-        &mut self,
-        now: Time,
-        in_flight: u64,
-        settings: &Settings,
-        options: u64,
-    ) -> Option<Data> {
-        let Some(mut data) = self.chunk(settings, options) else {
-            self.fill_packet(now, in_flight, settings);
+    fn new_data(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
+        let settings = context.settings;
+        let Some(mut data) = self.chunk(context, options) else {
+            self.fill_packet(context, in_flight);
             return None;
         };
         // Before anything is decided by the window (`tcp_slow_start_after_idle_check`).
         if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
-            self.restart(now, settings);
+            self.restart(context);
         }
         let mut room = self.cwnd();
         if !settings.limited_transmit && self.loss.recovery().in_doubt() {
@@ -295,17 +288,17 @@ impl Sender {
             room = room.saturating_sub(self.loss.out_of_order());
         }
         let has_begun = self.departure.has_begun();
-        if !has_begun && self.is_held_back(now, settings) {
+        if !has_begun && self.is_held_back(context) {
             return None;
         }
         if !has_begun && options == 0 && self.departure.has_path() {
-            match self.size_probe(now, in_flight, settings) {
+            match self.size_probe(context, in_flight) {
                 SizeProbe::No => {}
                 SizeProbe::Wait => return None,
                 SizeProbe::Yes(probe) => return Some(probe),
             }
         }
-        if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight, settings)) {
+        if in_flight >= room || (settings.tso && !self.may_go_in_burst(context, in_flight)) {
             return None;
         }
         data.push |= settings.tso && self.departure.is_pushed();
@@ -314,7 +307,8 @@ impl Sender {
 
     /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
     #[inline(never)]
-    fn restart(&mut self, now: Time, settings: &Settings) {
+    fn restart(&mut self, context: Context<'_>) {
+        let Context { now, settings } = context;
         let idle = settings.behaviour.clock.idle(now, self.departure.last_sent());
         if idle > settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits())) {
             self.consult(now, |cc, flow| cc.on_restart(flow, idle));
@@ -324,14 +318,14 @@ impl Sender {
 
     /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
     #[inline(never)]
-    fn may_send_small(&self, payload: u64, settings: &Settings) -> bool {
+    fn may_send_small(&self, context: Context<'_>, payload: u64) -> bool {
         if self.departure.is_small_due(self.nxt, payload) {
             return true;
         }
         if payload == self.unsent() {
-            return !settings.nagle
+            return !context.settings.nagle
                 || !self.has_outstanding()
-                || self.departure.may_end_buffer_small(self.una, settings.nagle);
+                || self.departure.may_end_buffer_small(self.una, context.settings.nagle);
         }
         payload * 2 >= self.largest_window
     }

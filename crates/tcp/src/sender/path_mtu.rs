@@ -4,7 +4,6 @@
 use crate::context::Context;
 use crate::departure::{SizeProbe, Surroundings};
 use crate::sender::Sender;
-use crate::settings::Settings;
 use tcplab_cc::Phase;
 use tcplab_units::Time;
 
@@ -24,37 +23,31 @@ impl Sender {
     /// Sets the size of segments to that of the route, once it has been looked up. Says whether
     /// something may leave for that.
     #[cold]
-    pub fn refresh_route(&mut self, now: Time, settings: &Settings) -> bool {
+    pub fn refresh_route(&mut self, context: Context<'_>) -> bool {
         let Some((mss, is_told)) = self.departure.refresh_route(self.mss) else { return false };
         self.mss = mss;
-        is_told && self.resend_larger(now, self.mss) && {
-            self.update_rate(settings);
+        is_told && self.resend_larger(context.now, self.mss) && {
+            self.update_rate(context);
             true
         }
     }
 
     /// Data that is sent again is routed first, and then sized (`__tcp_retransmit_skb`).
     #[cold]
-    pub fn route_again(&mut self, now: Time, settings: &Settings) {
+    pub fn route_again(&mut self, context: Context<'_>) {
         self.departure.look_route_up();
-        self.refresh_route(now, settings);
+        self.refresh_route(context);
     }
 
     /// The host drops a packet of so many bytes. For the sender it has left, as far as that is
     /// noted before the packet is routed (`__tcp_transmit_skb`).
     #[cold]
-    pub(crate) fn note_failed(
-        &mut self,
-        now: Time,
-        in_flight: u64,
-        bytes: u64,
-        settings: &Settings,
-    ) {
+    pub(crate) fn note_failed(&mut self, context: Context<'_>, in_flight: u64, bytes: u64) {
         self.counters.sent_segments += bytes.div_ceil(self.mss.into());
         if in_flight == 0 {
-            self.tell_start(now, settings);
+            self.tell_start(context);
         }
-        self.departure.note_sent(now);
+        self.departure.note_sent(context.now);
     }
 
     /// The options of segments are agreed on, which take so much; `mss` is what they leave.
@@ -64,8 +57,8 @@ impl Sender {
     }
 
     /// The connection stands: from now on the size may be searched for (`tcp_mtup_init`).
-    pub fn begin_search(&mut self, now: Time, options: u16, settings: &Settings) {
-        let mss = self.departure.begin_search(Context { now, settings }, self.mss, options);
+    pub fn begin_search(&mut self, context: Context<'_>, options: u16) {
+        let mss = self.departure.begin_search(context, self.mss, options);
         self.take_mss(mss);
     }
 
@@ -84,16 +77,16 @@ impl Sender {
 
     /// Whether new data should leave as a probe (`tcp_mtu_probe`).
     #[cold]
-    pub fn size_probe(&mut self, now: Time, in_flight: u64, settings: &Settings) -> SizeProbe {
+    pub fn size_probe(&mut self, context: Context<'_>, in_flight: u64) -> SizeProbe {
         if self.loss.phase() != Phase::Open {
             return SizeProbe::No;
         }
         let around = Surroundings {
             stream: &self.stream(),
             window: self.window_for(in_flight),
-            reordering: self.loss.reordering(settings),
+            reordering: self.loss.reordering(context.settings),
         };
-        self.departure.size_probe(now, around)
+        self.departure.size_probe(context.now, around)
     }
 
     /// Something is acknowledged: a probe may have arrived. Then segments become larger, and the

@@ -2,9 +2,10 @@
 //!
 //! One machine for all stacks; what finds losses is a setting (`loss::detection`, `loss::rack`).
 
+use crate::context::Context;
 use crate::loss::{Progress, Seen, Space};
 use crate::sender::Sender;
-use crate::settings::{LossRecovery, Settings, WindowReduction};
+use crate::settings::{LossRecovery, WindowReduction};
 use tcplab_cc::{Cause, Congestion, Phase};
 use tcplab_units::Time;
 
@@ -31,10 +32,9 @@ impl Sender {
     #[inline(never)]
     pub(crate) fn look_for_trouble(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         seen: Seen,
         progress: &Progress,
-        settings: &Settings,
     ) {
         self.loss.hold_repairs();
         if seen.marked {
@@ -43,60 +43,60 @@ impl Sender {
         }
         if self.loss.phase() == Phase::Open {
             self.loss.forget_retransmissions();
-        } else if self.una >= self.loss.recovery().end() || self.leaves_early(seen, settings) {
+        } else if self.una >= self.loss.recovery().end() || self.leaves_early(context, seen) {
             match self.loss.phase() {
                 Phase::Reduced if self.una > self.loss.recovery().end() => {
-                    self.end_reduction(now, settings);
+                    self.end_reduction(context);
                 }
                 Phase::Recovery => {
                     self.loss.end_episode();
-                    if self.undo_at_end(now, seen.echoed, settings) {
+                    if self.undo_at_end(context, seen.echoed) {
                         return;
                     }
-                    self.consult(now, |cc, flow| cc.on_recovered(flow));
+                    self.consult(context.now, |cc, flow| cc.on_recovered(flow));
                 }
                 _ => {}
             }
         }
         match self.loss.phase() {
             Phase::Recovery => {
-                if seen.advanced && self.undo_partial(now, seen, settings) {
+                if seen.advanced && self.undo_partial(context, seen) {
                     return;
                 }
-                if self.undo_by_dsack(now, settings) {
+                if self.undo_by_dsack(context) {
                     self.settle();
                 }
-                self.find_losses(now, seen, settings);
+                self.find_losses(context, seen);
                 if self.loss.phase() != Phase::Recovery {
                     if self.loss.board().lost() == 0 {
                         return;
                     }
-                    self.enter_recovery(now, seen.marked, settings);
+                    self.enter_recovery(context, seen.marked);
                 }
             }
             Phase::Loss => {
-                self.go_on_after_timeout(now, seen, progress, settings);
+                self.go_on_after_timeout(context, seen, progress);
                 if self.loss.phase() == Phase::Open && seen.advanced {
                     self.loss.forget_duplicates();
                 }
-                let repairs = self.find_losses(now, seen, settings);
+                let repairs = self.find_losses(context, seen);
                 if self.loss.phase() != Phase::Open && repairs == 0 {
                     return;
                 }
-                if !self.begin_if_lost(now, seen.marked, settings) {
+                if !self.begin_if_lost(context, seen.marked) {
                     return;
                 }
             }
             _ => {
-                if seen.advanced && settings.behaviour.emulates_sack {
+                if seen.advanced && context.settings.behaviour.emulates_sack {
                     // `tcp_reset_reno_sack`.
                     self.loss.forget_duplicates();
                 }
                 if self.loss.phase() <= Phase::Disorder {
-                    self.undo_by_dsack(now, settings);
+                    self.undo_by_dsack(context);
                 }
-                self.find_losses(now, seen, settings);
-                if !self.begin_if_lost(now, seen.marked, settings) {
+                self.find_losses(context, seen);
+                if !self.begin_if_lost(context, seen.marked) {
                     return;
                 }
             }
@@ -106,7 +106,8 @@ impl Sender {
 
     /// Linux without RACK begins when enough is reported, whether or not anything is lost by that
     /// (`tcp_time_to_recover`).
-    fn is_time_to_recover(&self, settings: &Settings) -> bool {
+    fn is_time_to_recover(&self, context: Context<'_>) -> bool {
+        let settings = context.settings;
         let counts = settings.behaviour.counts_sacked_segments
             && self.sack
             && !settings.rack
@@ -116,16 +117,16 @@ impl Sender {
 
     /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
     /// step 5).
-    fn leaves_early(&self, seen: Seen, settings: &Settings) -> bool {
-        let is_reno = !self.sack && settings.recovery == LossRecovery::Reno;
+    fn leaves_early(&self, context: Context<'_>, seen: Seen) -> bool {
+        let is_reno = !self.sack && context.settings.recovery == LossRecovery::Reno;
         is_reno && seen.advanced && self.loss.phase() == Phase::Recovery
     }
 
     /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
-    fn begin_if_lost(&mut self, now: Time, marked: bool, settings: &Settings) -> bool {
-        if self.loss.board().lost() == 0 && !self.is_time_to_recover(settings) {
+    fn begin_if_lost(&mut self, context: Context<'_>, marked: bool) -> bool {
+        if self.loss.board().lost() == 0 && !self.is_time_to_recover(context) {
             if marked && self.loss.phase() <= Phase::Disorder {
-                self.reduce_for_mark(now, settings);
+                self.reduce_for_mark(context);
             }
             if self.loss.phase() != Phase::Reduced {
                 self.loss.forget_old_retransmissions();
@@ -133,13 +134,13 @@ impl Sender {
             }
             return false;
         }
-        if self.departure.has_path() && self.is_probe_too_large(now) {
+        if self.departure.has_path() && self.is_probe_too_large(context.now) {
             return true;
         }
-        if !self.sack && settings.recovery == LossRecovery::Tahoe {
-            self.start_over(now, self.loss.flight_size(), settings);
+        if !self.sack && context.settings.recovery == LossRecovery::Tahoe {
+            self.start_over(context, self.loss.flight_size());
         } else {
-            self.enter_recovery(now, marked, settings);
+            self.enter_recovery(context, marked);
         }
         true
     }
@@ -147,39 +148,39 @@ impl Sender {
     /// Congestion was marked, or the controller took something for it: the window shrinks once for
     /// what is outstanding (RFC 3168 §6.1.2).
     #[cold]
-    pub(crate) fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
+    pub(crate) fn reduce_for_mark(&mut self, context: Context<'_>) {
         self.loss.forget_old_retransmissions();
         self.loss.end_doubt();
-        self.begin_reduction(now, Cause::Ecn, self.loss.board().outstanding(), settings);
+        self.begin_reduction(context, Cause::Ecn, self.loss.board().outstanding());
         self.set_phase(Phase::Reduced);
     }
 
     /// Finds what is lost. Returns how many repairs are among it.
-    fn find_losses(&mut self, now: Time, seen: Seen, settings: &Settings) -> u64 {
+    fn find_losses(&mut self, context: Context<'_>, seen: Seen) -> u64 {
         if !self.has_outstanding() {
             return 0;
         }
-        if self.sack && settings.rack {
-            return self.detect_by_time(now, settings).repairs;
+        if self.sack && context.settings.rack {
+            return self.detect_by_time(context).repairs;
         }
         let space = self.space();
-        self.lost += self.loss.find_by_count(seen, space, settings);
-        self.report_losses(now);
+        self.lost += self.loss.find_by_count(seen, space, context.settings);
+        self.report_losses(context.now);
         0
     }
 
     /// A loss was found, and not by the timer.
-    pub(crate) fn enter_recovery(&mut self, now: Time, marked: bool, settings: &Settings) {
+    pub(crate) fn enter_recovery(&mut self, context: Context<'_>, marked: bool) {
         self.loss.forget_old_retransmissions();
         let reduces = !self.loss.recovery().is_reducing();
         self.loss.begin_doubt(self.una, reduces && !marked);
         let flight = self.loss.flight_size();
         self.set_phase(Phase::Recovery);
-        self.loss.begin_recovery(settings.reduction == WindowReduction::AtOnce);
+        self.loss.begin_recovery(context.settings.reduction == WindowReduction::AtOnce);
         if reduces {
-            self.begin_reduction(now, Cause::Loss, flight, settings);
+            self.begin_reduction(context, Cause::Loss, flight);
         } else {
-            self.deepen_reduction(now);
+            self.deepen_reduction(context.now);
         }
     }
 
@@ -191,33 +192,28 @@ impl Sender {
     }
 
     /// The window is to become smaller, at once or by and by.
-    pub(crate) fn begin_reduction(
-        &mut self,
-        now: Time,
-        cause: Cause,
-        flight: u64,
-        settings: &Settings,
-    ) {
+    pub(crate) fn begin_reduction(&mut self, context: Context<'_>, cause: Cause, flight: u64) {
         self.loss.begin_episode(self.nxt);
         self.congestion.owe_cwr(true);
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
-        self.consult(now, |cc, flow| cc.on_congestion(flow, event));
-        self.congestion.begin_reduction(settings.reduction, before);
+        self.consult(context.now, |cc, flow| cc.on_congestion(flow, event));
+        self.congestion.begin_reduction(context.settings.reduction, before);
     }
 
     /// A reduction is over. Where it led further down than it had to, the window goes on from
     /// there, and no more than a few segments leave at once (`tcp_complete_cwr`,
     /// `tcp_moderate_cwnd`).
-    pub(crate) fn keep_reduction(&mut self, now: Time, settings: &Settings) {
-        let (in_flight, burst) = (self.in_flight(), u64::from(settings.dup_thresh));
+    pub(crate) fn keep_reduction(&mut self, context: Context<'_>) {
+        let (in_flight, burst) = (self.in_flight(), u64::from(context.settings.dup_thresh));
         if let Some(cwnd) = self.congestion.reached(in_flight, burst) {
-            self.consult(now, |cc, _| cc.on_moderated(cwnd));
+            self.consult(context.now, |cc, _| cc.on_moderated(cwnd));
         }
     }
 
-    fn end_reduction(&mut self, now: Time, settings: &Settings) {
-        self.keep_reduction(now, settings);
+    fn end_reduction(&mut self, context: Context<'_>) {
+        let now = context.now;
+        self.keep_reduction(context);
         self.set_phase(Phase::Open);
         self.consult(now, |cc, flow| cc.on_recovered(flow));
         self.congestion.note_decision(now);
@@ -225,11 +221,12 @@ impl Sender {
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
     #[cold]
-    pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
+    pub(crate) fn reduce_for_probe(&mut self, context: Context<'_>) {
+        let now = context.now;
         // The flight when the loss showed itself; all of it is acknowledged since.
         let flight = self.loss.probe_flight();
         self.set_phase(Phase::Reduced);
-        self.begin_reduction(now, Cause::Loss, flight, settings);
+        self.begin_reduction(context, Cause::Loss, flight);
         self.congestion.end_reduction();
         self.consult(now, |cc, flow| cc.on_recovered(flow));
         self.congestion.note_decision(now);
@@ -244,21 +241,15 @@ impl Sender {
     }
 
     /// An ACK after a timeout: the end, F-RTO (RFC 5682 §3.1, with SACK §3.2), or more repairs.
-    fn go_on_after_timeout(
-        &mut self,
-        now: Time,
-        seen: Seen,
-        progress: &Progress,
-        settings: &Settings,
-    ) {
+    fn go_on_after_timeout(&mut self, context: Context<'_>, seen: Seen, progress: &Progress) {
         let recovered = self.una >= self.loss.recovery().end();
-        if seen.advanced && self.undo_timeout(now, seen.echoed, false, settings) {
+        if seen.advanced && self.undo_timeout(context, seen.echoed, false) {
             return;
         }
         if self.loss.recovery().suspects_timeout() {
             // Not all is lost: something arrived that was sent only once.
             let originals = progress.originals && (self.sack || !progress.repairs_acked);
-            if originals && self.undo_timeout(now, seen.echoed, true, settings) {
+            if originals && self.undo_timeout(context, seen.echoed, true) {
                 return;
             }
             if self.nxt > self.loss.recovery().end() {
@@ -274,8 +265,8 @@ impl Sender {
         }
         if recovered {
             self.loss.end_episode();
-            if !self.undo_at_end(now, seen.echoed, settings) {
-                self.consult(now, |cc, flow| cc.on_recovered(flow));
+            if !self.undo_at_end(context, seen.echoed) {
+                self.consult(context.now, |cc, flow| cc.on_recovered(flow));
             }
             return;
         }
@@ -286,7 +277,7 @@ impl Sender {
     }
 
     /// The retransmission timer ran out.
-    pub fn on_timeout(&mut self, now: Time, settings: &Settings) {
+    pub fn on_timeout(&mut self, context: Context<'_>) {
         self.counters.timeouts += 1;
         // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a
         // recovery that ends so, most of what was sent may have been SACKed long ago.
@@ -294,12 +285,13 @@ impl Sender {
         let flight = self.loss.board().outstanding().saturating_sub(delivered);
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
         self.rtt.back_off();
-        self.start_over(now, flight, settings);
-        self.loss.note_timeout(settings.frto && (before < Phase::Recovery || stalled));
+        self.start_over(context, flight);
+        self.loss.note_timeout(context.settings.frto && (before < Phase::Recovery || stalled));
     }
 
     /// All is lost, and slow start begins anew.
-    fn start_over(&mut self, now: Time, flight: u64, settings: &Settings) {
+    fn start_over(&mut self, context: Context<'_>, flight: u64) {
+        let Context { now, settings } = context;
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
         let was_over = self.una >= self.loss.recovery().end();
         let recent = self.loss.recent(now, self.sack, settings);
@@ -309,7 +301,7 @@ impl Sender {
         self.lost += self.loss.lose_all(recent, settings.behaviour.timeout_spares_unlost_repairs);
         self.report_losses(now);
         if settings.behaviour.adapts_dup_thresh && before <= Phase::Disorder {
-            self.distrust_reordering(settings);
+            self.distrust_reordering(context);
         }
         let is_new = if settings.behaviour.kernel_loss_state {
             before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
@@ -339,12 +331,13 @@ impl Sender {
     }
 
     /// Data arrived after later data: the path reorders, by so much.
-    pub(crate) fn note_reordering(&mut self, lowest: u64, settings: &Settings) {
+    pub(crate) fn note_reordering(&mut self, context: Context<'_>, lowest: u64) {
+        let settings = context.settings;
         if !self.sack && settings.behaviour.emulates_sack {
             // Without blocks, all might have arrived when anything has (`tcp_highest_sack_seq`).
             let highest =
                 if self.loss.recovery().dup_delivered() > 0 { self.nxt } else { self.una };
-            self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
+            self.widen_reordering(context, (highest - lowest).div_ceil(self.mss.into()));
         }
         let highest = self.loss.board().highest_sacked().unwrap_or(self.una).max(self.una);
         if self.sack && lowest < highest {
@@ -352,7 +345,7 @@ impl Sender {
                 self.loss.see_reordering();
             }
             if settings.behaviour.adapts_dup_thresh {
-                self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
+                self.widen_reordering(context, (highest - lowest).div_ceil(self.mss.into()));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rate samples and losses for the controllers that ask for them.
 
+use crate::context::Context;
 use crate::sender::Sender;
-use crate::settings::Settings;
 use tcplab_cc::RateSample;
 use tcplab_transport::{AckedNow, Delivery, DeliveryRate, Totals};
 use tcplab_units::Time;
@@ -41,24 +41,23 @@ impl Sender {
     #[inline]
     pub(crate) fn sample_rate(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         ack: Delivery,
-        settings: &Settings,
     ) -> Option<RateSample> {
         self.loss.rates()?;
-        self.make_sample(now, ack, settings)
+        self.make_sample(context, ack)
     }
 
     #[inline(never)]
-    fn make_sample(&mut self, now: Time, ack: Delivery, settings: &Settings) -> Option<RateSample> {
+    fn make_sample(&mut self, context: Context<'_>, ack: Delivery) -> Option<RateSample> {
         let state = AckedNow {
             delivered: self.delivered,
             lost: self.lost,
             mss: self.mss.into(),
             min_rtt: self.rtt.min_rtt(),
-            clock: settings.behaviour.clock,
+            clock: context.settings.behaviour.clock,
         };
-        self.loss.rates_mut()?.sample(now, ack, state)
+        self.loss.rates_mut()?.sample(context.now, ack, state)
     }
 
     /// Notes that the application is the limit, if it is: nothing waits to be sent, nothing to be

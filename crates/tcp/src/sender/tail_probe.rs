@@ -1,32 +1,27 @@
 //! Tail loss probes: when ACKs stay out, a packet asks for them before the timer does
 //! (RFC 8985 §7).
 
+use crate::context::Context;
 use crate::departure::Data;
 use crate::loss::Sign;
 use crate::sender::Sender;
-use crate::settings::Settings;
 use crate::timer::Kind;
 use tcplab_cc::Phase;
-use tcplab_units::Time;
 
 impl Sender {
     /// Waits until a probe is due (RFC 8985 §7.2). `advancing`: an ACK has just begun a new RTO.
     /// Says whether one is wanted.
     #[inline]
-    pub(crate) fn schedule_probe(
-        &mut self,
-        now: Time,
-        advancing: bool,
-        settings: &Settings,
-    ) -> bool {
-        settings.tlp
+    pub(crate) fn schedule_probe(&mut self, context: Context<'_>, advancing: bool) -> bool {
+        context.settings.tlp
             && self.sack
             && self.has_outstanding()
-            && self.set_probe_timer(now, advancing, settings)
+            && self.set_probe_timer(context, advancing)
     }
 
     #[inline(never)]
-    fn set_probe_timer(&mut self, now: Time, advancing: bool, settings: &Settings) -> bool {
+    fn set_probe_timer(&mut self, context: Context<'_>, advancing: bool) -> bool {
+        let Context { now, settings } = context;
         let calm = matches!(self.loss.phase(), Phase::Open | Phase::Reduced);
         if !calm {
             return false;
@@ -44,22 +39,22 @@ impl Sender {
         let rto = if advancing {
             self.rtt.rto(&settings.rto_limits())
         } else {
-            self.left_of_rto(now, settings)
+            self.left_of_rto(context)
         };
         if !rto.is_zero() {
             wait = wait.min(rto);
         }
-        let wait = wait + self.pacing_delay(now, settings);
+        let wait = wait + self.pacing_delay(context);
         self.timer.set(Kind::Probe, now, wait, settings);
         true
     }
 
     /// The probe timer ran out (RFC 8985 §7.3).
-    pub(crate) fn on_probe_timer(&mut self, now: Time, settings: &Settings) {
+    pub(crate) fn on_probe_timer(&mut self, context: Context<'_>) {
         if self.loss.owe_probe() {
             self.timer.stop();
         }
-        self.rearm(now, settings);
+        self.rearm(context);
     }
 
     /// The probe, if one is to leave, or more of it: new data if there is some that the peer takes,
@@ -67,16 +62,16 @@ impl Sender {
     #[inline(never)]
     pub(crate) fn take_probe(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         in_flight: u64,
-        settings: &Settings,
         options: u64,
     ) -> Option<Data> {
+        let now = context.now;
         if !self.loss.take_owed_probe() {
             return self.take_more_of_probe(options);
         }
-        let data = if let Some(mut data) = self.new_for_probe(settings, options) {
-            let (segments, push) = self.take_probe_packet(now, in_flight, settings)?;
+        let data = if let Some(mut data) = self.new_for_probe(context, options) {
+            let (segments, push) = self.take_probe_packet(context, in_flight)?;
             self.loss.set_probe_size(segments, push);
             data.push |= push && segments == 1;
             data
@@ -107,9 +102,9 @@ impl Sender {
 
     /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not
     /// wait until it is worth a segment (`TCP_NAGLE_OFF`).
-    fn new_for_probe(&self, settings: &Settings, options: u64) -> Option<Data> {
-        if !settings.behaviour.probe_ignores_nagle {
-            return self.chunk(settings, options);
+    fn new_for_probe(&self, context: Context<'_>, options: u64) -> Option<Data> {
+        if !context.settings.behaviour.probe_ignores_nagle {
+            return self.chunk(context, options);
         }
         let usable = (self.una + self.window).saturating_sub(self.nxt);
         let wanted = self.unsent().min(self.mss.into());
@@ -118,9 +113,9 @@ impl Sender {
 
     /// An ACK comes while a probe is under way.
     #[inline(never)]
-    pub(crate) fn heed_probe(&mut self, now: Time, una: u64, sign: Sign, settings: &Settings) {
+    pub(crate) fn heed_probe(&mut self, context: Context<'_>, una: u64, sign: Sign) {
         if self.loss.judge_probe(una, sign) {
-            self.reduce_for_probe(now, settings);
+            self.reduce_for_probe(context);
         }
     }
 }

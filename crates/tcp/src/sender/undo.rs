@@ -1,23 +1,25 @@
 //! Undoes reductions that were not needed: the segments sent again had only been late.
 
+use crate::context::Context;
 use crate::loss::Seen;
 use crate::sender::Sender;
-use crate::settings::Settings;
 use tcplab_cc::Phase;
-use tcplab_units::Time;
 
 impl Sender {
     fn may_undo(&self, echoed: Option<u64>) -> bool {
         self.loss.may_undo(echoed, self.sack, self.una)
     }
 
-    fn undo(&mut self, now: Time, forget_losses: bool, settings: &Settings) {
+    fn undo(&mut self, context: Context<'_>, forget_losses: bool) {
+        let now = context.now;
         let is_allowed = self.loss.undo(forget_losses);
         let reached = self.congestion.end_reduction();
         if is_allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
             self.congestion.owe_cwr(false);
-        } else if let Some(cwnd) = reached.filter(|_| settings.behaviour.keeps_partial_reduction) {
+        } else if let Some(cwnd) =
+            reached.filter(|_| context.settings.behaviour.keeps_partial_reduction)
+        {
             // `tcp_undo_cwnd_reduction` without `prior_ssthresh`: the window stays, on its way to
             // the threshold, and `tcp_end_cwnd_reduction` does not move it there without
             // `undo_marker`.
@@ -28,29 +30,24 @@ impl Sender {
 
     /// The episode is over. Says whether it stays open because a duplicate ACK could still come of
     /// it: without SACK, until something beyond it is acknowledged.
-    pub(crate) fn undo_at_end(
-        &mut self,
-        now: Time,
-        echoed: Option<u64>,
-        settings: &Settings,
-    ) -> bool {
-        if settings.undo && self.may_undo(echoed) {
-            self.undo(now, false, settings);
+    pub(crate) fn undo_at_end(&mut self, context: Context<'_>, echoed: Option<u64>) -> bool {
+        if context.settings.undo && self.may_undo(echoed) {
+            self.undo(context, false);
         } else {
             self.loss.confirm_recovery();
             if self.loss.recovery().is_reducing() {
-                self.keep_reduction(now, settings);
+                self.keep_reduction(context);
             }
         }
-        if self.stays_open(settings) {
+        if self.stays_open(context) {
             return true;
         }
         self.set_phase(Phase::Open);
         false
     }
 
-    fn stays_open(&mut self, settings: &Settings) -> bool {
-        if !settings.behaviour.non_sack_holds_reopen
+    fn stays_open(&mut self, context: Context<'_>) -> bool {
+        if !context.settings.behaviour.non_sack_holds_reopen
             || self.sack
             || self.una != self.loss.recovery().end()
         {
@@ -61,30 +58,30 @@ impl Sender {
     }
 
     /// Everything sent again came twice.
-    pub(crate) fn undo_by_dsack(&mut self, now: Time, settings: &Settings) -> bool {
+    pub(crate) fn undo_by_dsack(&mut self, context: Context<'_>) -> bool {
         let is_sure = self.loss.is_disproved_by_dsack();
-        if settings.undo && is_sure {
+        if context.settings.undo && is_sure {
             self.loss.note_undone_by_dsack();
-            self.undo(now, false, settings);
+            self.undo(context, false);
         }
-        settings.undo && is_sure
+        context.settings.undo && is_sure
     }
 
     /// A partial acknowledgment came in recovery. Says whether it was of late data: then what else
     /// is missing may be late too.
-    pub(crate) fn undo_partial(&mut self, now: Time, seen: Seen, settings: &Settings) -> bool {
-        if !settings.undo
+    pub(crate) fn undo_partial(&mut self, context: Context<'_>, seen: Seen) -> bool {
+        if !context.settings.undo
             || !self.loss.is_doubted()
             || !self.loss.is_only_late(seen.echoed, self.sack, self.una)
         {
             return false;
         }
-        self.note_reordering(seen.before, settings);
+        self.note_reordering(context, seen.before);
         if self.loss.board().repaired() > 0 {
             return true;
         }
         self.loss.forget_old_retransmissions();
-        self.undo(now, true, settings);
+        self.undo(context, true);
         self.settle();
         false
     }
@@ -92,17 +89,16 @@ impl Sender {
     /// An acknowledgment came after a timeout; `proven`: F-RTO has found that it was not needed.
     pub(crate) fn undo_timeout(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         echoed: Option<u64>,
         proven: bool,
-        settings: &Settings,
     ) -> bool {
-        if !(proven || (settings.undo && self.may_undo(echoed))) {
+        if !(proven || (context.settings.undo && self.may_undo(echoed))) {
             return false;
         }
-        self.undo(now, true, settings);
+        self.undo(context, true);
         self.loss.note_progress();
-        if self.stays_open(settings) {
+        if self.stays_open(context) {
             return true;
         }
         if proven || self.sack {

@@ -1,19 +1,18 @@
 //! Whether the window is what limits the sender, and what becomes of one that is not used.
 
+use crate::context::Context;
 use crate::sender::Sender;
-use crate::settings::Settings;
 use tcplab_cc::Phase;
 use tcplab_transport::Outstanding;
-use tcplab_units::Time;
 
 impl Sender {
     /// All that may leave now has left; `limited`: the window kept the rest back.
     #[inline]
-    pub(crate) fn note_use_of_window(&mut self, now: Time, limited: bool, settings: &Settings) {
+    pub(crate) fn note_use_of_window(&mut self, context: Context<'_>, limited: bool) {
         let has_sent = self.congestion.take_news();
-        if settings.behaviour.kernel_cwnd_validation {
+        if context.settings.behaviour.kernel_cwnd_validation {
             if has_sent || limited {
-                self.validate(now, limited, settings);
+                self.validate(context, limited);
             }
         } else {
             let out = self.extent();
@@ -28,7 +27,8 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn validate(&mut self, now: Time, limited: bool, settings: &Settings) {
+    fn validate(&mut self, context: Context<'_>, limited: bool) {
+        let Context { now, settings } = context;
         let out = self.extent();
         if !self.congestion.validate_round(now, limited, out) {
             return;
