@@ -67,7 +67,8 @@ GOALS = {
         Goal("latency", "mean latency", "ms", False, "any flow", _always),
         Goal("retransmissions", "share sent again", "%", False, "flows of TCP", _is_tcp,
              is_ratio=False, worth=0.1),
-        Goal("fairness", "Jain's index", "", True, "any flow", _always, is_ratio=False),
+        Goal("fairness", "Jain's index of all flows", "", True, "any flow", _always,
+             is_ratio=False),
     )
 }  # fmt: skip
 """By name. Transfers and pages that the run ended first count as long as they were there."""
@@ -135,7 +136,10 @@ def measured(results: Results, flows: Sequence[str], goals: Sequence[Goal]) -> p
     rows = about
     for goal in goals:
         rows = rows.join(
-            _of_runs(goal.name, mine, results).rename({"value": goal.name}),
+            # Who shares with whom does not depend on whose settings may change.
+            _of_runs(goal.name, results.flows if goal.name == "fairness" else mine, results).rename(
+                {"value": goal.name}
+            ),
             on="run",
             how="left",
             maintain_order="left",

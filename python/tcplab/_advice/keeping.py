@@ -11,7 +11,7 @@ import polars as pl
 from tcplab import statistics
 from tcplab._advice.evidence import LEVEL, LEVEL_OF_CELLS
 from tcplab._advice.goals import Goal
-from tcplab._advice.limits import Limit
+from tcplab._advice.limits import MOST, Limit
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ def _on_path(
     if low is not None and min(values) >= 0:
         # No goal is below zero; Student's interval does not know.
         low = max(low, 0.0)
+    if high is not None:
+        high = min(high, MOST.get(limit.goal.unit, high))
     verdict = EXCEEDED if limit.is_broken_by(mean) else UNTOLD
     if low is not None and high is not None:
         ends = [limit.is_broken_by(low), limit.is_broken_by(high)]

@@ -78,6 +78,10 @@ def _about(advice: Advice) -> list[Block]:
         for key, several in question.settings.items()
     ]
     items.append(f"tried beside today's: {'; '.join(tried)}")
+    today = [
+        f"{key} {phrases.value(several[0].today)}" for key, several in question.settings.items()
+    ]
+    items.append(f"today's setting, as the experiment has it: {'; '.join(today)}")
     if advice.log.parameters:
         items.append(
             "tried of the congestion control that did best alone (or today's), other parameters: "

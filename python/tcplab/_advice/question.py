@@ -199,6 +199,10 @@ def _question(
     )  # fmt: skip
     if asked["over"]:
         _check_points(draft, blamed)
+    if len(plan["flows"]) < 2 and any(one.name == "fairness" for one in found):
+        raise ConfigError(
+            "goals: fairness: needs two flows or more, and there is one; --against adds another"
+        )
     settings = levers.tried(
         _today(draft),
         sides,

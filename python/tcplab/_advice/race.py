@@ -312,7 +312,9 @@ def _finalists(
     rows: pl.DataFrame,
     question: Question,
 ) -> list[Candidate]:
-    """The preferred one of those that do as well as the best, then those with the least regrets."""
+    """The preferred one of those that do as well as the best, then its parts, so that each setting
+    in it is put to the test; then those with the least regrets, but for what does exactly the same.
+    """
     ordered = _best(candidates, ranked, len(candidates))
     if not ordered:
         return []
@@ -320,7 +322,19 @@ def _finalists(
     as_gain = {one: _as_gain(-ranked[one.name], goal) for one in ordered}
     near = [one for one in ordered if goal.behind(as_gain[one], as_gain[ordered[0]]) <= 1]
     first, _ = preferred(near, rows, question.goals)
-    return [first, *[one for one in ordered if one != first]][: KEPT[2]]
+    parts = [first.without(it.key) for it in first.settings if len(first.settings) > 1]
+    others = [one for one in ordered if not _does_the_same(one, first, rows, goal)]
+    return list(dict.fromkeys([first, *parts, *others]))[: KEPT[2]]
+
+
+def _does_the_same(one: Candidate, other: Candidate, rows: pl.DataFrame, goal: Goal) -> bool:
+    """Whether two candidates have the same number in every run."""
+    columns = ["point", "seed", goal.name]
+    mine, its = (
+        rows.filter(pl.col("candidate") == it.name).select(columns).sort(columns)
+        for it in (one, other)
+    )
+    return mine.equals(its)
 
 
 def _as_gain(value: float, goal: Goal) -> float:

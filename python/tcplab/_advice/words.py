@@ -44,6 +44,8 @@ DEAR = 5
 HARMFUL = 0.05
 """So is this share of the goodput of others."""
 
+UNTOLD = "Nothing can be told"
+
 FEW_BARRED = 3
 """So many of the settings that a limit keeps out are named, those with the largest gains."""
 
@@ -65,7 +67,8 @@ def answer(advice: Advice) -> list[str]:
     """The change, its gain, and the kernel's confirmation."""
     goal, gain = advice.question.goal, advice.gain()
     if advice.verdict == NOTHING:
-        return [_nothing(advice)]
+        told = _nothing(advice)
+        return [told, *([] if told.startswith(UNTOLD) else _unfinished(advice))]
     if gain is None:
         return [
             "The search was stopped before anything was examined with fresh seeds: there is "
@@ -207,21 +210,31 @@ def _unfinished(advice: Advice) -> list[str]:
     mine, of = advice.open.get(advice.candidate.name, (0, 0))
     if not left and not mine:
         return []
-    counts = f"{left} of {number} with today's setting, {mine} of {of} with the change"
+    counts = f"{left} of {number} with today's setting"
+    more = ""
+    if advice.candidate.settings:
+        counts += f", {mine} of {of} with the change"
+        if left * of > mine * number:
+            more = ", and the gain is understated"
     return [
         f"Some transfers had not ended with the run ({counts}). They count as long as they were "
-        "there, so means and intervals are of the run's length too; a longer `duration` tells more."
+        f"there, so means and intervals are of the run's length too{more}; a longer `duration` "
+        "tells more."
     ]
 
 
 def _nothing(advice: Advice) -> str:
     goal = advice.question.goal
     left, number = advice.open.get(TODAY, (0, 0))
-    if number and left == number and all(one == of for one, of in advice.open.values()):
-        return (
-            "Nothing can be told: no transfer ended within the run, with any setting that was "
-            "examined. Give a longer `duration`."
-        )
+    if number and all(2 * one > of for one, of in advice.open.values()):
+        if left == number == min(one for one, _ in advice.open.values()):
+            ended = "no transfer ended within the run, with any setting that was examined"
+        else:
+            ended = (
+                f"{number - left} of {counted(number, 'transfer')} ended within the run with "
+                "today's setting, and no more than half with any that was examined"
+            )
+        return f"{UNTOLD}: {ended}. Give a longer `duration`."
     own = [one for one in advice.gains if one.goal == goal.name]
     if not own:
         return "Change nothing: no setting that was tried did better than today's in the search."
@@ -319,8 +332,9 @@ def _barred(advice: Advice, limit: Limit) -> str:
     better = {
         one.candidate: one
         for one in advice.gains
-        if one.goal == goal.name and one.is_better and one.gain >= goal.worth
-    }
+        if one.goal == goal.name and one.gain >= goal.worth
+        and one.low is not None and one.low > 0
+    }  # fmt: skip
     out = [
         one
         for one in advice.broken()
@@ -341,7 +355,7 @@ def _barred(advice: Advice, limit: Limit) -> str:
 
 def _keeps(one: Kept, goal: Goal) -> str:
     verb = {KEPT: "keeps it", BROKEN: "breaks it", EXCEEDED: "breaks it on average"}
-    said = verb.get(one.verdict, "keeps it on average")
+    said = verb.get(one.verdict, "keeps it on average, and not surely")
     return f"{said}, with {_number_of(one, goal)}"
 
 
