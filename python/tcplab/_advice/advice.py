@@ -74,10 +74,10 @@ class Log:
             {name: _candidate(one) for name, one in plain["singles"].items()},
             [(one[0], one[1]) for one in plain["rounds"]],
             list(plain["left_out"]),
-            plain["barred"],
+            plain.get("barred"),
             list(plain["parameters"]),
             list(plain["stages"]),
-            dict(plain["seeds"]),
+            dict(plain.get("seeds", {})),
             plain["backend"],
             list(plain["notes"]),
         )

@@ -384,6 +384,10 @@ def cost(advice: Advice) -> list[str]:
             found.append(f"{change(goal, gain)}.")
     if found:
         found = [f"With it, {'; '.join(one.rstrip('.') for one in found)}."]
+    if advice.harm is None and not any(
+        one["name"] == BESIDE for one in advice.question.plan["flows"]
+    ):
+        found.append("What a flow of CUBIC beside it loses by the change was not measured.")
     return [*found, *_harm(advice)]
 
 
