@@ -1,9 +1,9 @@
-//! What every step of a connection takes place in.
+//! The context of a step: its time, and the settings of the connection.
 
 use crate::settings::Settings;
 use tcplab_units::Time;
 
-/// The time of a step, and the settings of the connection.
+/// Passed to every step that needs both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub now: Time,

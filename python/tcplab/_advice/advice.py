@@ -125,6 +125,13 @@ class Advice:
     preference: Preference | None = None
     """Why it is advised, where another one gains more."""
 
+    def is_cut_short(self) -> bool:
+        """Whether more than half of the transfers or pages had not ended with the run, with every
+        setting that was examined.
+        """
+        ends = self.open.values()
+        return any(of for _, of in ends) and all(2 * left > of for left, of in ends)
+
     def breaches(self) -> list[Kept]:
         """The limits that today's setting breaks."""
         return [one for one in self.broken() if one.candidate == TODAY]
@@ -252,6 +259,13 @@ def _ends(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
         pl.col(OPEN).sum(), pl.col(ASKED).sum()
     )
     return {name: (int(left), int(number)) for name, left, number in sums.iter_rows()}
+
+
+def has_flow_beside(question: Question) -> bool:
+    """Whether a flow of the experiment has the name of the one that tells the harm to others, which
+    then cannot be measured.
+    """
+    return any(flow["name"] == BESIDE for flow in question.plan["flows"])
 
 
 def harm_in(results: Results, question: Question, candidate: Candidate) -> dict[str, Any] | None:

@@ -29,7 +29,9 @@ TITLES = {
 def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> list[Block]:
     """The page."""
     title = TITLES.get(advice.verdict, "Advice: not finished")
-    if advice.verdict == NOTHING and advice.breaches():
+    if advice.verdict == NOTHING and advice.is_cut_short():
+        title = "Advice: nothing can be told"
+    elif advice.verdict == NOTHING and advice.breaches():
         title = "Advice: nothing that keeps the limits"
     page: list[Block] = [
         Heading(title.format(advice.candidate.name), 1),

@@ -14,6 +14,7 @@ from tcplab._text.english import counted
 
 
 def sentence(text: str) -> str:
+    """A text with a capital letter."""
     return text[:1].upper() + text[1:]
 
 
@@ -66,8 +67,13 @@ def interval(goal: Goal, gain: Gain) -> str:
     """The interval; after "less", of how much less."""
     assert gain.low is not None
     assert gain.high is not None
-    ends = [signed(goal, gain.low), signed(goal, gain.high)]
-    mean = signed(goal, gain.gain)
+    return limits_of(goal, gain.gain, (gain.low, gain.high))
+
+
+def limits_of(goal: Goal, gain: float, limits: tuple[float, float]) -> str:
+    """The same of a gain and its limits."""
+    ends = [signed(goal, end) for end in limits]
+    mean = signed(goal, gain)
     # As the sentence counts: "12 % less (10 to 14 %)".
     ends = sorted(-one for one in ends) if mean < 0 else sorted(ends)
     if goal.is_ratio:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tcplab._advice import levers
 from tcplab._core import ConfigError, printable
-from tcplab._experiment.runnable import Runnable, Source
+from tcplab._experiment.runnable import Runnable, source_of
 
 TABLES = ("over", "change")
 """Keys of [advise] that have keys of the experiment below them."""
@@ -26,15 +26,9 @@ def quoted(name: str) -> str:
     return name if plain.isalnum() else json.dumps(name)
 
 
-def source_of(experiment: Runnable) -> Source | None:
-    """The file that an experiment came from, unless it was changed since."""
-    source: Source | None = experiment.__dict__.get("_source")
-    return source if source is not None and source.read == experiment.to_dict() else None
-
-
 def of_key(at: str, experiment: Runnable) -> str:
     """A key of an experiment, after its file and its line if it came from a file."""
-    source = source_of(experiment)
+    source = source_of(experiment, experiment.to_dict())
     if source is None:
         return at
     line = source.document().line(at)
@@ -91,9 +85,10 @@ def files_of(experiment: Runnable, over: Mapping[str, Any]) -> dict[str, Path]:
     """The files of values that ranges name, by key; `over` has those that replace the
     experiment's own.
     """
-    source = source_of(experiment)
+    plain = experiment.to_dict()
+    source = source_of(experiment, plain)
     folder = Path(source.name).parent if source is not None else Path()
-    own = (experiment.to_dict().get("advise") or {}).get("over") or {}
+    own = (plain.get("advise") or {}).get("over") or {}
     ranges = [(folder, own), (Path(), over)]
     return {
         key: within / given["file"]

@@ -266,7 +266,7 @@ def _check_points(
         listed = given.get("values", []) if isinstance(given, Mapping) else given
         points += [points[0] | {key: value} for value in listed]
     seeds = range(asked.seed, asked.seed + 1)
-    points = [one for place, one in enumerate(points) if one not in points[:place]]
+    points = list({json.dumps(one): one for one in points}.values())
     try:
         asked.experiment([Candidate()], points, seeds).plans("sim")
     except ConfigError:

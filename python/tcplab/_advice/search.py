@@ -10,7 +10,7 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._advice import causes, terrain
-from tcplab._advice.advice import BESIDE, Advice, Log, concluded
+from tcplab._advice.advice import BESIDE, Advice, Log, concluded, has_flow_beside
 from tcplab._advice.evidence import (
     FRESH,
     MOST_SEEDS,
@@ -316,7 +316,7 @@ def _beside(search: _Search) -> None:
     advice, question = search.conclude(), search.question
     if not advice.candidate.settings:
         return
-    if any(one["name"] == BESIDE for one in question.plan["flows"]):
+    if has_flow_beside(question):
         return
     seeds = seeds_beside(question)
     paths = len(question.points())

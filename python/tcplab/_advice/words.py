@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from tcplab._advice import terrain
-from tcplab._advice.advice import BESIDE, NOTHING, UNCONFIRMED, Advice
+from tcplab._advice.advice import BESIDE, NOTHING, UNCONFIRMED, Advice, has_flow_beside
 from tcplab._advice.evidence import DELAY_BESIDE, Gain
 from tcplab._advice.goals import GOALS, Goal
 from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, Kept
@@ -19,13 +19,13 @@ from tcplab._advice.phrases import (
     count,
     gain,
     interval,
+    limits_of,
     loss,
     more,
     number,
     over,
     percent,
     sentence,
-    signed,
     span_of,
     unit_of_difference,
     unit_of_gain,
@@ -43,8 +43,6 @@ DEAR = 5
 
 HARMFUL = 0.05
 """So is this share of the goodput of others."""
-
-UNTOLD = "Nothing can be told"
 
 FEW_BARRED = 3
 """So many of the settings that a limit keeps out are named, those with the largest gains."""
@@ -67,8 +65,9 @@ def answer(advice: Advice) -> list[str]:
     """The change, its gain, and the kernel's confirmation."""
     goal, gain = advice.question.goal, advice.gain()
     if advice.verdict == NOTHING:
-        told = _nothing(advice)
-        return [told, *([] if told.startswith(UNTOLD) else _unfinished(advice))]
+        if advice.is_cut_short():
+            return [_cut_short(advice)]
+        return [_nothing(advice), *_unfinished(advice)]
     if gain is None:
         return [
             "The search was stopped before anything was examined with fresh seeds: there is "
@@ -197,44 +196,44 @@ def _limits_at(advice: Advice, point: str) -> str:
     own = next((one for one in advice.paths if one["point"] == point), None)
     if own is None or own["low"] is None:
         return ""
-    ends = sorted(signed(advice.question.goal, own[it]) for it in ("low", "high"))
-    goal = advice.question.goal
-    text = [percent(one, sign=False) if goal.is_ratio else number(one) for one in ends]
-    unit = " %" if goal.is_ratio else f" {goal.unit}" if goal.unit else ""
-    return f" ({text[0]} to {text[1]}{unit} more, by {counted(own['n'], 'run')})"
+    ends = limits_of(advice.question.goal, own["gain"], (own["low"], own["high"]))
+    return f" ({ends}, by {counted(own['n'], 'run')})"
 
 
 def _unfinished(advice: Advice) -> list[str]:
     """The number of transfers that had not ended, and its consequence."""
-    left, number = advice.open.get(TODAY, (0, 0))
+    left, asked = advice.open.get(TODAY, (0, 0))
     mine, of = advice.open.get(advice.candidate.name, (0, 0))
     if not left and not mine:
         return []
-    counts = f"{left} of {number} with today's setting"
-    more = ""
+    counts = f"{left} of {asked} with today's setting"
+    bound = ""
     if advice.candidate.settings:
         counts += f", {mine} of {of} with the change"
-        if left * of > mine * number:
-            more = ", and the gain is understated"
+        if left * of > mine * asked:
+            bound = ", and the gain is understated"
     return [
         f"Some transfers had not ended with the run ({counts}). They count as long as they were "
-        f"there, so means and intervals are of the run's length too{more}; a longer `duration` "
+        f"there, so means and intervals are of the run's length too{bound}; a longer `duration` "
         "tells more."
     ]
 
 
+def _cut_short(advice: Advice) -> str:
+    """How few transfers ended within the run."""
+    if all(left == of for left, of in advice.open.values()):
+        ended = "no transfer ended within the run, with any setting that was examined"
+    else:
+        left, of = advice.open[TODAY]
+        ended = (
+            f"{of - left} of {counted(of, 'transfer')} ended within the run with today's setting, "
+            "and less than half with any that was examined"
+        )
+    return f"Nothing can be told: {ended}. Give a longer `duration`."
+
+
 def _nothing(advice: Advice) -> str:
     goal = advice.question.goal
-    left, number = advice.open.get(TODAY, (0, 0))
-    if number and all(2 * one > of for one, of in advice.open.values()):
-        if left == number == min(one for one, _ in advice.open.values()):
-            ended = "no transfer ended within the run, with any setting that was examined"
-        else:
-            ended = (
-                f"{number - left} of {counted(number, 'transfer')} ended within the run with "
-                "today's setting, and no more than half with any that was examined"
-            )
-        return f"{UNTOLD}: {ended}. Give a longer `duration`."
     own = [one for one in advice.gains if one.goal == goal.name]
     if not own:
         return "Change nothing: no setting that was tried did better than today's in the search."
@@ -250,8 +249,8 @@ def _nothing(advice: Advice) -> str:
     best = max(keeping, key=lambda one: one.gain)
     limits = f" ({interval(goal, best)})" if best.low is not None else ""
     if best.low is not None and best.low > 0 and best.gain >= goal.worth and not best.is_better:
-        number = len(advice.log.finalists)
-        limits += f"; by the interval that {number} finalists need, it cannot be told"
+        finalists = counted(len(advice.log.finalists), "finalist")
+        limits += f"; by the interval that {finalists} need, it cannot be told"
     keeps = " that keeps the limits" if advice.question.limits else ""
     return (
         f"Change nothing: nothing{keeps} is distinguishably better than today's setting by at "
@@ -384,9 +383,7 @@ def cost(advice: Advice) -> list[str]:
             found.append(f"{change(goal, gain)}.")
     if found:
         found = [f"With it, {'; '.join(one.rstrip('.') for one in found)}."]
-    if advice.harm is None and not any(
-        one["name"] == BESIDE for one in advice.question.plan["flows"]
-    ):
+    if advice.harm is None and not has_flow_beside(advice.question):
         found.append("What a flow of CUBIC beside it loses by the change was not measured.")
     return [*found, *_harm(advice)]
 

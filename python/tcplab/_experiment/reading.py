@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tcplab import _core
-from tcplab._experiment.runnable import Source
+from tcplab._experiment.runnable import Source, source_of
 from tcplab._experiment.toml_writer import written
 from tcplab._experiment.values import from_plain, to_plain
 from tcplab._schema import Experiment
@@ -61,11 +61,11 @@ def as_written(experiment: Experiment) -> tuple[str, str]:
     used unless the experiment was changed since or names other files, whose content the text then
     includes.
     """
-    source: Source | None = experiment.__dict__.get("_source")
     plain = experiment.to_dict()
+    source = source_of(experiment, plain)
     if contained := experiment.contained():
         return written(contained), ".toml"
-    if source is not None and source.read == plain and not source.changes:
+    if source is not None and not source.changes:
         return source.text, ".json" if source.is_json else ".toml"
     return written(plain), ".toml"
 

@@ -70,8 +70,7 @@ class Runnable(Value):
             ConfigError: A path leads nowhere, or its key gets its values from another place.
         """
         plain = self.to_dict()
-        source: Source | None = self.__dict__.get("_source")
-        source = source if source is not None and source.read == plain else None
+        source = source_of(self, plain)
         document = self._document(plain, json.dumps(plain))
         given = []
         for path, value in changes.items():
@@ -102,7 +101,11 @@ class Runnable(Value):
         """The file that the experiment came from, so that mistakes have line numbers; without a
         file, a document of the plain values.
         """
-        source: Source | None = self.__dict__.get("_source")
-        if source is not None and source.read == plain:
-            return source.document()
-        return _core.Document.from_json(text)
+        source = source_of(self, plain)
+        return source.document() if source is not None else _core.Document.from_json(text)
+
+
+def source_of(experiment: Runnable, plain: dict[str, Any]) -> Source | None:
+    """The file that an experiment came from, unless its values (`plain`) were changed since."""
+    source: Source | None = experiment.__dict__.get("_source")
+    return source if source is not None and source.read == plain else None

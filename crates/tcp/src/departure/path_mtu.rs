@@ -79,7 +79,7 @@ pub(crate) enum SizeProbe {
     Yes(Data),
 }
 
-/// What a probe of the path MTU needs around it.
+/// The conditions under which a probe of the path MTU may leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings<'a> {
     pub stream: &'a Stream,

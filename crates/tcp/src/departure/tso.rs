@@ -54,7 +54,7 @@ pub(crate) enum NextBurst {
     Fails { bytes: u64 },
 }
 
-/// What the other owners say of bursts.
+/// Inputs from the other owners for the size of bursts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizing<'a> {
     /// The controller's decision.
@@ -63,7 +63,7 @@ pub(crate) struct Sizing<'a> {
     pub mss: u16,
 }
 
-/// What the other owners say of the next burst.
+/// Inputs from the other owners for the decision whether the next burst leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience<'a> {
     pub stream: &'a Stream,

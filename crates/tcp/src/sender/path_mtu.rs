@@ -1,5 +1,5 @@
-//! What the size of packets on the path means for the sender: other segments, what is too large
-//! leaves again, and probes (RFC 1191, RFC 4821).
+//! Consequences of the path MTU for the sender: segments of another size, retransmission of those
+//! that are too large, and probes (RFC 1191, RFC 4821).
 
 use crate::context::Context;
 use crate::departure::{SizeProbe, Surroundings};
