@@ -345,7 +345,7 @@ impl Connections {
                 && plan.has_qdisc(plan.lanes[first].from)
             {
                 let queue = &plan.lanes[first].queue.discipline;
-                endpoint.keep_queue_small(matches!(queue, Discipline::Fq(_)));
+                endpoint.enable_small_queue(matches!(queue, Discipline::Fq(_)));
             }
             endpoint
         });

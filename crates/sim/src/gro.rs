@@ -137,7 +137,7 @@ fn merge(arrived: &mut Vec<Arrived>, key: impl Fn(EndpointId) -> u64) -> VecDequ
                 continue;
             }
         }
-        if !segment.may_wait() {
+        if !segment.may_be_held() {
             received.push_back((to, packet));
             continue;
         }

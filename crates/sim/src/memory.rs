@@ -2,7 +2,7 @@
 
 use tcplab_engine::ConnectionTimer;
 use tcplab_model::{Memory, Plan, TcpPlan};
-use tcplab_tcp::{Endpoint, GUARANTEED, Shortage, State};
+use tcplab_tcp::{Endpoint, GUARANTEED, MemoryPressure, State};
 
 /// A host whose connections share memory.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl Memories {
     /// Tells an end of a flow how much memory is left, before an event is handled there.
     pub fn tell(&self, node: usize, end: usize, endpoint: &mut Endpoint) {
         if let Some(host) = &self.hosts[node] {
-            endpoint.set_shortage(host.shortage(self.counted[end].bytes));
+            endpoint.set_memory_pressure(host.pressure_on(self.counted[end].bytes));
         }
     }
 
@@ -79,7 +79,7 @@ impl Memories {
         host.connections = connections + u64::from(is_open) - u64::from(before.is_open);
         host.is_pressed = host.used > host.limits.pressure.0
             || (host.is_pressed && host.used > host.limits.low.0);
-        if endpoint.take_refused() {
+        if endpoint.take_write_refused() {
             host.waiting.push(timer);
         }
         let is_eased = host.used < used || host.connections < connections;
@@ -89,7 +89,7 @@ impl Memories {
 
 impl Host {
     /// The limits of a connection that holds so much memory itself.
-    fn shortage(&self, own: u64) -> Shortage {
+    fn pressure_on(&self, own: u64) -> MemoryPressure {
         let Memory { low, pressure, high } = self.limits;
         let left = |limit: u64| own + limit.saturating_sub(self.used);
         // Under pressure, a connection with less than an equal share may grow to that share.
@@ -100,8 +100,8 @@ impl Host {
             let calm = if self.is_pressed { 0 } else { left(pressure.0) };
             calm.max(share).max(GUARANTEED).min(left(high.0))
         };
-        let is_tight = self.used >= low.0;
-        Shortage { is_tight, is_pressed: self.is_pressed, most }
+        let is_above_low = self.used >= low.0;
+        MemoryPressure { is_above_low, is_under_pressure: self.is_pressed, limit: most }
     }
 
     /// Takes the waiting connections, except for this one, which has just had its turn.

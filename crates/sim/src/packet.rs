@@ -3,7 +3,7 @@
 use crate::ack_filter;
 use crate::udp::{Fragment, memory_of};
 use tcplab_engine::{Flow, Packet as Carried};
-use tcplab_tcp::{Flags, SEGMENT_OVERHEAD, Segment, TooLarge};
+use tcplab_tcp::{Flags, FragNeeded, SEGMENT_OVERHEAD, Segment};
 
 /// The size of an IP header.
 const IP_HEADER: u16 = 20;
@@ -16,7 +16,7 @@ pub(crate) enum Packet {
     /// A UDP datagram, or a fragment of one.
     Udp(Fragment),
     /// An ICMP message of a router: a segment was too large for the next link.
-    Icmp(TooLarge),
+    Icmp(FragNeeded),
 }
 
 impl Carried for Packet {
@@ -183,7 +183,7 @@ pub(crate) fn ecn_bits(flags: Flags) -> u8 {
 #[test]
 fn a_notice_that_is_washed_has_no_class_any_more() {
     let segment = Segment::new(Flags::ACK, tcplab_tcp::SeqNumber(1), tcplab_tcp::SeqNumber(1));
-    let mut notice = Packet::Icmp(segment.too_large(1400, 1500));
+    let mut notice = Packet::Icmp(segment.frag_needed(1400, 1500));
     assert!(notice.is_control());
     notice.wash();
     assert!(!notice.is_control());

@@ -114,7 +114,7 @@ impl Routers {
         let (at, lane) = (network.now(), router.lane);
         network.observer().drop_too_large(at, lane, EndpointId(to), &packet);
         if let (Some((back, room)), Packet::Tcp(segment)) = (router.back, packet) {
-            network.send(back, Packet::Icmp(segment.too_large(router.mtu, room)));
+            network.send(back, Packet::Icmp(segment.frag_needed(router.mtu, room)));
         }
     }
 

@@ -21,7 +21,7 @@ use tcplab_engine::{Departure, EndpointId, Event, LaneId, Order, RouteId, TimerI
 use tcplab_model::memory::{CAPTURED, DROP, Held, PACKET, ROW};
 use tcplab_model::{FlowPlan, PathMtu, Plan, Samples, StackPlan, Stopped, Watch};
 use tcplab_tables::Produced;
-use tcplab_tcp::{Endpoint, Known, Segment, State, TICK};
+use tcplab_tcp::{CachedCookie, Endpoint, Segment, State, TICK};
 use tcplab_units::{Duration, Time};
 
 /// Events between two checks of the watch.
@@ -65,7 +65,7 @@ pub(crate) struct World<'a> {
     /// The owner of each timer, by number.
     owners: Vec<Owner>,
     /// Fast Open state of clients, by the nodes of client and server, if it is used.
-    known: Option<BTreeMap<(usize, usize), Known>>,
+    known: Option<BTreeMap<(usize, usize), CachedCookie>>,
     pub routers: Routers,
     /// For each node, datagrams that have arrived there in part.
     pub reassemblies: BTreeMap<usize, Reassembly>,
@@ -206,7 +206,7 @@ impl<'a> World<'a> {
             } else {
                 match event {
                     Event::Delivered { to, packet } => self.deliver_other(*to, *packet),
-                    Event::Left { to, packet } => self.on_left(*to, *packet),
+                    Event::Left { to, packet } => self.on_tx_completion(*to, *packet),
                     Event::Connection(timer) => self.on_connection_timer(*timer),
                     Event::Timer(timer) => self.on_timer(*timer),
                 }
@@ -320,7 +320,7 @@ impl<'a> World<'a> {
                     return;
                 }
                 let endpoint = &mut self.connections.ends[end].endpoint;
-                if let Some(mtu) = endpoint.on_too_large(self.network.now(), &message) {
+                if let Some(mtu) = endpoint.on_frag_needed(self.network.now(), &message) {
                     self.routers.learn(self.nodes(end), mtu);
                     self.tell_others(end);
                     self.serve(end);
@@ -353,7 +353,7 @@ impl<'a> World<'a> {
         self.tell_memory(end);
         let now = self.network.now();
         let endpoint = &mut self.connections.ends[end].endpoint;
-        turn_wheel(now, self.turned, endpoint);
+        note_timer_expiry(now, self.turned, endpoint);
         // Answers to the handshake carry no data, and segments after both sides have closed (a
         // repeated FIN) find no connection.
         let is_sampled = self.samples_every_ack
@@ -361,7 +361,7 @@ impl<'a> World<'a> {
             && endpoint.counters().sent_segments > 0
             && !matches!(endpoint.state(), State::TimeWait | State::Closed);
         endpoint.on_segment(now, segment);
-        let answers_first = endpoint.answers_first();
+        let answers_first = endpoint.replies_before_wakeup();
         if self.known.is_some() {
             self.learn(end);
         }
@@ -390,8 +390,8 @@ impl<'a> World<'a> {
     fn answer(&mut self, end: usize) -> bool {
         let now = self.network.now();
         let End { endpoint, route, host, .. } = &mut self.connections.ends[end];
-        endpoint.refresh_route(now);
-        let answers = endpoint.answers_first();
+        endpoint.sync_mss(now);
+        let answers = endpoint.replies_before_wakeup();
         let onto = &mut (&mut self.network, &mut self.cpus);
         if answers {
             send_all(now, endpoint, onto, (*host, *route));
@@ -425,7 +425,7 @@ impl<'a> World<'a> {
         let others: Vec<_> = others.filter(|&other| self.nodes(other) == between).collect();
         for other in others {
             if let Some(mtu) = self.known_mtu(other) {
-                self.connections.ends[other].endpoint.hear_mtu(mtu);
+                self.connections.ends[other].endpoint.on_route_mtu(mtu);
             }
         }
     }
@@ -433,7 +433,7 @@ impl<'a> World<'a> {
     /// Tells this end the path MTU, if its host has learned it and uses it.
     fn know_mtu(&mut self, end: usize) {
         if let Some(mtu) = self.known_mtu(end) {
-            self.connections.ends[end].endpoint.know_mtu(mtu);
+            self.connections.ends[end].endpoint.set_cached_mtu(mtu);
         }
     }
 
@@ -447,7 +447,7 @@ impl<'a> World<'a> {
     fn learn(&mut self, end: usize) {
         let nodes = self.nodes(end);
         if let Some(known) = &mut self.known
-            && let Some(learned) = self.connections.ends[end].endpoint.take_learned()
+            && let Some(learned) = self.connections.ends[end].endpoint.take_cookie_to_cache()
         {
             known.insert(nodes, learned);
         }
@@ -489,9 +489,9 @@ impl<'a> World<'a> {
             Program::Send(send) => {
                 let mut is_new_call = true;
                 // Ends that do not send before their application acts send everything at once.
-                let mut is_owed = !endpoint.answers_first();
+                let mut is_owed = !endpoint.replies_before_wakeup();
                 loop {
-                    is_owed |= endpoint.refresh_route(now);
+                    is_owed |= endpoint.sync_mss(now);
                     is_new_call |= send.is_between_calls();
                     let has_acted = send.act(endpoint);
                     if has_acted && is_new_call {
@@ -524,7 +524,7 @@ impl<'a> World<'a> {
         self.note_pacing(end);
         let End { endpoint, timer, .. } = &mut self.connections.ends[end];
         self.network.set_connection_timer(*timer, endpoint.next_timer());
-        if endpoint.held_from().is_some() {
+        if endpoint.compressed_ack_from().is_some() {
             if !self.holding.contains(&end) {
                 self.holding.push(end);
             }
@@ -543,12 +543,12 @@ impl<'a> World<'a> {
     #[inline(never)]
     fn converse(&mut self, end: usize) {
         let now = self.network.now();
-        let mut is_owed = !self.connections.ends[end].endpoint.answers_first();
+        let mut is_owed = !self.connections.ends[end].endpoint.replies_before_wakeup();
         // Whether the current call writes, once one is made.
         let mut calls = None;
         loop {
             let End { endpoint, route, program, host, .. } = &mut self.connections.ends[end];
-            is_owed |= endpoint.refresh_route(now);
+            is_owed |= endpoint.sync_mss(now);
             let (writes, step) = match program {
                 Program::Ask(ask) => (ask.writes(), ask.act(now, endpoint)),
                 Program::Answer(answer) => (answer.writes(), answer.act(now, endpoint)),
@@ -704,10 +704,10 @@ pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
 /// Tells an end whether a timer of the kernel, whose wheels all hosts share, has expired in this
 /// tick; `turned` has the last expiry in each wheel.
 #[inline]
-fn turn_wheel(now: Time, turned: [Time; 2], endpoint: &mut Endpoint) {
+fn note_timer_expiry(now: Time, turned: [Time; 2], endpoint: &mut Endpoint) {
     let turned = turned[endpoint.wheel() as usize];
     if turned <= now && now.since(turned) < TICK {
-        endpoint.turn_wheel(turned);
+        endpoint.note_timer_expiry(turned);
     }
 }
 
@@ -715,7 +715,7 @@ fn turn_wheel(now: Time, turned: [Time; 2], endpoint: &mut Endpoint) {
 #[expect(clippy::inline_always, reason = "of most calls it is a look at a few fields")]
 #[inline(always)]
 fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) {
-    if !endpoint.is_silent(now) || endpoint.keeps_queue_small() {
+    if !endpoint.has_nothing_to_send(now) || endpoint.has_small_queue() {
         send_what_may_leave(now, endpoint, onto, from);
     }
 }
@@ -730,13 +730,13 @@ fn send_what_may_leave(
 ) {
     let from = (from.0 as usize, from.1);
     while let Some(segment) = endpoint.poll_transmit(now) {
-        if endpoint.keeps_queue_small() {
+        if endpoint.has_small_queue() {
             send_own(now, endpoint, onto, from, Some(segment));
         } else {
             send(onto, from, Packet::Tcp(segment));
         }
     }
-    if endpoint.keeps_queue_small() {
+    if endpoint.has_small_queue() {
         send_own(now, endpoint, onto, from, None);
     }
 }
@@ -750,7 +750,7 @@ fn send_own(
     (host, route): (usize, RouteId),
     segment: Option<Segment>,
 ) {
-    let Some((segment, at, goes_on)) = endpoint.hand_over(now, segment) else { return };
+    let Some((segment, at, goes_on)) = endpoint.pass_to_device(now, segment) else { return };
     let packet = Packet::Tcp(segment);
     match cpus {
         None => network.send_own(route, packet, Departure { at, goes_on }),

@@ -16,8 +16,8 @@ const BITS: u8 = 0b111;
 /// §3.2.2.1).
 const CAME_MARKED: u8 = 0b110;
 /// Marks after which an ACK leaves at once, while data waits for one and else (§3.2.2.5.1).
-const UNTOLD_WITH_DATA: u8 = 2;
-const UNTOLD_ALONE: u8 = 3;
+const UNREPORTED_WITH_DATA: u8 = 2;
+const UNREPORTED_ALONE: u8 = 3;
 
 /// The flags that carry these three bits.
 fn flags_of(bits: u8) -> Flags {
@@ -53,11 +53,11 @@ pub(crate) struct AccurateEcn {
     /// Packets sent that are known to have been marked (`s.cep`).
     known: u8,
     /// Marked packets since something was last sent.
-    untold: u8,
+    unreported: u8,
     /// The last packet was marked, and the one before it.
     last: [bool; 2],
     /// How the other's SYN arrived, until that was told.
-    owes_arrival: Option<u8>,
+    pending_arrival: Option<u8>,
 }
 
 impl AccurateEcn {
@@ -69,31 +69,31 @@ impl AccurateEcn {
         Self {
             received: FIRST + u8::from(counts),
             known: FIRST,
-            untold: 0,
+            unreported: 0,
             last: [false; 2],
-            owes_arrival: Some(arrival),
+            pending_arrival: Some(arrival),
         }
     }
 
     /// The flags of our SYN-ACK.
-    pub fn of_answer(self) -> Flags {
-        flags_of(self.owes_arrival.unwrap_or(FIRST))
+    pub fn syn_ack_flags(self) -> Flags {
+        flags_of(self.pending_arrival.unwrap_or(FIRST))
     }
 
     /// The flags of a segment after the handshake.
-    pub fn of_segment(self) -> Flags {
+    pub fn segment_flags(self) -> Flags {
         flags_of(self.received)
     }
 
     /// The flags of an ACK without data. The first from the client reports how the SYN-ACK arrived
     /// (§3.2.2.1).
-    pub fn of_ack(self) -> Flags {
-        flags_of(self.owes_arrival.unwrap_or(self.received))
+    pub fn ack_flags(self) -> Flags {
+        flags_of(self.pending_arrival.unwrap_or(self.received))
     }
 
     /// A segment left.
-    pub fn on_sent(&mut self) {
-        (self.untold, self.owes_arrival) = (0, None);
+    pub fn on_segment_sent(&mut self) {
+        (self.unreported, self.pending_arrival) = (0, None);
     }
 
     /// A packet arrived after the handshake. Says whether its marks are to be told at once
@@ -103,19 +103,19 @@ impl AccurateEcn {
         // Packets are merged only if they are marked alike.
         let marked = if is_marked { segment.segments() as u8 } else { 0 };
         self.received = (self.received + marked) & BITS;
-        self.untold = self.untold.saturating_add(marked);
+        self.unreported = self.unreported.saturating_add(marked);
         self.last = [is_marked, self.last[0]];
-        segment.payload == 0 && self.untold >= UNTOLD_ALONE
+        segment.payload == 0 && self.unreported >= UNREPORTED_ALONE
     }
 
     /// Whether the marks of a data segment hurry its ACK.
-    pub fn tells_at_once(self) -> bool {
-        self.last == [true, false] || self.untold >= UNTOLD_WITH_DATA
+    pub fn must_report_now(self) -> bool {
+        self.last == [true, false] || self.unreported >= UNREPORTED_WITH_DATA
     }
 
     /// The first ACK of one that has asked; if it is alone, it tells how our SYN-ACK arrived.
     pub fn on_first_ack(&mut self, segment: &Segment) {
-        self.owes_arrival = None;
+        self.pending_arrival = None;
         let is_alone = segment.payload == 0 && segment.sack().is_empty();
         if is_alone && bits_of(segment.flags) == CAME_MARKED {
             self.known = FIRST + 1;
@@ -124,7 +124,7 @@ impl AccurateEcn {
 
     /// An ACK carries these bits and delivers so many segments: how many of them were marked
     /// (§3.2.2.5.2, appendix A.2.1).
-    pub fn newly_known(&mut self, bits: u8, delivered: u64) -> u64 {
+    pub fn newly_marked(&mut self, bits: u8, delivered: u64) -> u64 {
         let least = bits.wrapping_sub(self.known) & BITS;
         self.known = bits;
         let least = u64::from(least);
@@ -149,7 +149,7 @@ mod tests {
     fn a_count_goes_on_from_five_and_comes_round() {
         let mut counts = counts();
         let bits = [5, 6, 1, 1, 0];
-        let marked: Vec<u64> = bits.iter().map(|&bits| counts.newly_known(bits, 7)).collect();
+        let marked: Vec<u64> = bits.iter().map(|&bits| counts.newly_marked(bits, 7)).collect();
         // 6 - 5, then 9 - 6, nothing, and 16 - 9.
         assert_eq!(marked, [0, 1, 3, 0, 7]);
     }
@@ -158,9 +158,9 @@ mod tests {
     fn an_ack_of_many_may_hide_whole_turns() {
         // Appendix A.2.1: of 12 delivered, at least 2 were marked: 2 or 10, and so 10. Of 9 with
         // none it may be 8.
-        assert_eq!(counts().newly_known(7, 12), 10);
-        assert_eq!(counts().newly_known(5, 9), 8);
-        assert_eq!(counts().newly_known(5, 7), 0);
-        assert_eq!(counts().newly_known(4, 8), 7);
+        assert_eq!(counts().newly_marked(7, 12), 10);
+        assert_eq!(counts().newly_marked(5, 9), 8);
+        assert_eq!(counts().newly_marked(5, 7), 0);
+        assert_eq!(counts().newly_marked(4, 8), 7);
     }
 }

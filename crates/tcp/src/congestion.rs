@@ -26,9 +26,9 @@ pub(crate) struct CongestionWindow {
     credit_bytes: u64,
     /// Segments with data that arrived before there was a controller, and that Linux tells its own
     /// of.
-    unheard: u32,
+    early_arrivals: u32,
     /// The peer is to be told that the window was reduced (RFC 3168 §6.1.2).
-    owes_cwr: bool,
+    cwr_pending: bool,
 }
 
 /// The controller, and the state of the window that exists with it.
@@ -55,8 +55,8 @@ impl CongestionWindow {
                 longest_burst: None,
             },
             credit_bytes: 0,
-            unheard: 0,
-            owes_cwr: false,
+            early_arrivals: 0,
+            cwr_pending: false,
         }
     }
 
@@ -75,7 +75,7 @@ impl CongestionWindow {
     /// Another controller replaces the first. Returns what that leaves, and whether the new one
     /// asks for rate samples; nothing if there was none.
     #[cold]
-    pub fn adopt(
+    pub fn replace_controller(
         &mut self,
         initial: u64,
         build: impl FnOnce(u64) -> Box<dyn CongestionControl>,
@@ -101,16 +101,16 @@ impl CongestionWindow {
             let before = self.control.ssthresh;
             self.control = controller.cc.control();
             if controller.reduction.is_some() && self.control.ssthresh != before {
-                self.follow_threshold();
+                self.retarget_reduction();
             }
         }
     }
 
     /// The controller has moved the window that a reduction leads to.
     #[cold]
-    fn follow_threshold(&mut self) {
+    fn retarget_reduction(&mut self) {
         if let Some(target) = self.control.ssthresh {
-            self.aim_at(target);
+            self.set_target(target);
         }
     }
 
@@ -145,7 +145,7 @@ impl CongestionWindow {
     }
 
     /// The controller's window, which a reduction may not have reached.
-    pub fn decided(&self) -> u64 {
+    pub fn controller_cwnd(&self) -> u64 {
         self.control.cwnd
     }
 
@@ -216,12 +216,12 @@ impl CongestionWindow {
 
     /// The reduction leads to the controller's newest threshold.
     pub fn deepen_reduction(&mut self) {
-        self.aim_at(self.target());
+        self.set_target(self.target());
     }
 
-    fn aim_at(&mut self, target: u64) {
+    fn set_target(&mut self, target: u64) {
         if let Some(reduction) = self.reduction_mut() {
-            reduction.aim_at(target);
+            reduction.set_target(target);
         }
     }
 
@@ -244,15 +244,15 @@ impl CongestionWindow {
 
     /// An ACK moves the window of the reduction.
     #[inline]
-    pub fn reduce(&mut self, delivered: u64, lost: u64, advanced: bool, in_flight: u64) {
+    pub fn update_reduction(&mut self, delivered: u64, lost: u64, advanced: bool, in_flight: u64) {
         if let Some(reduction) = self.reduction_mut() {
             reduction.on_ack(delivered, lost, advanced, in_flight);
         }
     }
 
     /// The window that a finished reduction leaves, where it depends on how the reduction went.
-    pub fn reached(&self, in_flight: u64, burst: u64) -> Option<u64> {
-        self.controller.as_ref()?.reduction.as_ref()?.reached(in_flight, burst)
+    pub fn final_cwnd(&self, in_flight: u64, burst: u64) -> Option<u64> {
+        self.controller.as_ref()?.reduction.as_ref()?.final_cwnd(in_flight, burst)
     }
 
     /// A segment leaves.
@@ -282,39 +282,39 @@ impl CongestionWindow {
 
     /// Whether new data left since validation last looked.
     #[inline]
-    pub fn has_news(&self) -> bool {
-        self.controller.as_ref().is_some_and(|it| it.validation.has_news())
+    pub fn has_sent_new_data(&self) -> bool {
+        self.controller.as_ref().is_some_and(|it| it.validation.has_sent_new_data())
     }
 
     /// Whether new data left since validation last looked; clears the flag.
     #[inline]
-    pub fn take_news(&mut self) -> bool {
-        self.controller.as_mut().is_some_and(|it| it.validation.take_news())
+    pub fn take_sent_new_data(&mut self) -> bool {
+        self.controller.as_mut().is_some_and(|it| it.validation.take_sent_new_data())
     }
 
     /// The window has just been decided upon (`snd_cwnd_stamp`).
     #[inline]
-    pub fn note_decision(&mut self, now: Time) {
+    pub fn stamp_cwnd(&mut self, now: Time) {
         if let Some(controller) = &mut self.controller {
-            controller.validation.note_decision(now);
+            controller.validation.stamp_cwnd(now);
         }
     }
 
     /// When the window was last full or decided upon.
-    pub fn decided_at(&self) -> Time {
-        self.controller.as_ref().map_or(Time::ZERO, |it| it.validation.decided_at())
+    pub fn cwnd_stamp(&self) -> Time {
+        self.controller.as_ref().map_or(Time::ZERO, |it| it.validation.cwnd_stamp())
     }
 
     /// Validation begins anew after an idle time.
-    pub fn validate_anew(&mut self, now: Time) {
+    pub fn restart_validation(&mut self, now: Time) {
         if let Some(controller) = &mut self.controller {
-            controller.validation.begin_anew(now);
+            controller.validation.restart(now);
         }
     }
 
     /// The most segments outstanding since the window was last full; the count begins anew.
-    pub fn take_used(&mut self) -> u64 {
-        self.controller.as_mut().map_or(0, |it| it.validation.take_used())
+    pub fn take_cwnd_used(&mut self) -> u64 {
+        self.controller.as_mut().map_or(0, |it| it.validation.take_cwnd_used())
     }
 
     /// All that may leave has left; `limited`: the window kept the rest back.
@@ -338,23 +338,23 @@ impl CongestionWindow {
 /// Debts to the peer (CWR) and to the controller (early arrivals).
 impl CongestionWindow {
     /// The peer is to be told of a reduction, or not any more (RFC 3168 §6.1.2).
-    pub fn owe_cwr(&mut self, owes: bool) {
-        self.owes_cwr = owes;
+    pub fn set_cwr_pending(&mut self, owes: bool) {
+        self.cwr_pending = owes;
     }
 
     /// Whether the peer is to be told; it is told now.
     #[inline]
     pub fn take_cwr(&mut self) -> bool {
-        std::mem::take(&mut self.owes_cwr)
+        std::mem::take(&mut self.cwr_pending)
     }
 
     /// Data arrived before there was a controller.
-    pub fn note_unheard(&mut self) {
-        self.unheard += 1;
+    pub fn note_early_arrival(&mut self) {
+        self.early_arrivals += 1;
     }
 
     /// Segments that arrived before there was a controller; the count begins anew.
-    pub fn take_unheard(&mut self) -> u32 {
-        std::mem::take(&mut self.unheard)
+    pub fn take_early_arrivals(&mut self) -> u32 {
+        std::mem::take(&mut self.early_arrivals)
     }
 }

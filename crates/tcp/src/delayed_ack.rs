@@ -2,7 +2,7 @@
 
 use crate::receiver::Reception;
 use crate::settings::Settings;
-use crate::timer::{InWheel, Place};
+use crate::timer::{OrderInWheel, WheelSlot};
 use tcplab_units::{Duration, Time};
 
 mod linux;
@@ -30,12 +30,12 @@ impl DelayedAck {
 
     /// An ACK must leave now.
     #[inline]
-    pub fn hurry(&mut self) {
+    pub fn ack_now(&mut self) {
         self.due = Time::ZERO;
     }
 
     /// An ACK is owed, and must leave then at the latest.
-    pub fn put_off(&mut self, until: Time) {
+    pub fn delay_ack(&mut self, until: Time) {
         self.due = self.due.min(until);
     }
 
@@ -44,13 +44,13 @@ impl DelayedAck {
     pub fn on_data(&mut self, now: Time, reception: Reception, segments: u64, settings: &Settings) {
         let delay = match (reception, settings.delayed_ack) {
             (Reception::Nothing, _) => return,
-            (Reception::Irregular, _) | (_, None) => return self.hurry(),
+            (Reception::Irregular, _) | (_, None) => return self.ack_now(),
             (Reception::InOrder, Some(delay)) => delay,
         };
         self.pending += segments as u32;
         if self.pending >= settings.ack_every || self.quick > 0 {
             self.quick = self.quick.saturating_sub(1);
-            self.hurry();
+            self.ack_now();
         } else if self.due == Time::NEVER {
             self.due = now + delay;
         }
@@ -65,55 +65,55 @@ impl DelayedAck {
 
     /// A segment arrived. Says whether duplicates wait for their ACK.
     #[inline]
-    pub fn note_segment(&mut self, now: Time) -> bool {
+    pub fn on_segment(&mut self, now: Time) -> bool {
         self.linux.as_mut().is_some_and(|linux| {
-            linux.note_segment(now);
-            linux.holds_back()
+            linux.on_segment(now);
+            linux.is_compressing()
         })
     }
 
     /// A CE-marked segment starts quick ACKs. The compressed ACK that it flushes counts as the
     /// first of them.
-    pub fn on_mark(&mut self, window: u64) {
+    pub fn on_ce_mark(&mut self, window: u64) {
         if let Some(linux) = &mut self.linux {
-            linux.on_mark(window);
+            linux.on_ce_mark(window);
         }
     }
 
     /// From when on duplicates that wait for their ACK may be let go, if there are any.
     #[inline]
-    pub fn held_from(&self) -> Option<Time> {
-        let linux = self.linux.as_ref().filter(|linux| linux.holds_back())?;
-        Some(linux.patient_until())
+    pub fn compressed_ack_from(&self) -> Option<Time> {
+        let linux = self.linux.as_ref().filter(|linux| linux.is_compressing())?;
+        Some(linux.compressed_until())
     }
 
     /// When they are let go at the latest.
     #[inline]
-    pub fn held_until(&self) -> Option<Time> {
-        self.held_from().map(|from| from + SLACK)
+    pub fn compressed_ack_until(&self) -> Option<Time> {
+        self.compressed_ack_from().map(|from| from + SLACK)
     }
 
     /// The buffer is short of memory: no more quick ACKs, so that its sender slows down.
     #[cold]
-    pub fn stop_hurrying(&mut self) {
+    pub fn end_quickack(&mut self) {
         if let Some(linux) = &mut self.linux {
-            linux.stop_hurrying();
+            linux.end_quickack();
         }
     }
 
     /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.
-    pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
+    pub fn on_old_data(&mut self, recent: bool, window: u64, settings: &Settings) {
         if let Some(linux) = &mut self.linux {
-            linux.on_old(recent, window, settings);
+            linux.on_old_data(recent, window, settings);
         }
-        self.hurry();
+        self.ack_now();
     }
 
     /// The application has read; `next` is expected, and what came before `acked` is acknowledged.
     #[inline]
     pub fn on_read(&mut self, next: u64, acked: u64, holds_nothing: bool) {
         if self.linux.as_ref().is_some_and(|linux| linux.on_read(next, acked, holds_nothing)) {
-            self.hurry();
+            self.ack_now();
         }
     }
 
@@ -124,14 +124,14 @@ impl DelayedAck {
     }
 
     /// The turn of the kernel's timer of delayed ACKs among those that run out now.
-    pub fn turn_at(&self, now: Time) -> Option<InWheel> {
-        self.linux.as_ref().and_then(|linux| linux.turn_at(now))
+    pub fn expiry_order(&self, now: Time) -> Option<OrderInWheel> {
+        self.linux.as_ref().and_then(|linux| linux.expiry_order(now))
     }
 
     /// The place of that timer, if there is one.
     #[inline]
-    pub fn place(&mut self) -> Option<&mut Place> {
-        self.linux.as_mut().map(|linux| linux.place())
+    pub fn slot(&mut self) -> Option<&mut WheelSlot> {
+        self.linux.as_mut().map(|linux| linux.slot())
     }
 
     /// Data waits for its acknowledgment.
@@ -153,17 +153,17 @@ impl DelayedAck {
 
     /// The time that an ACK which leaves now says it is.
     #[inline]
-    pub fn stamp(&self, now: Time) -> Time {
-        self.linux.as_ref().map_or(now, |linux| linux.stamp(now))
+    pub fn timestamp_clock(&self, now: Time) -> Time {
+        self.linux.as_ref().map_or(now, |linux| linux.timestamp_clock(now))
     }
 
     /// An ACK left, alone or with data.
     #[inline]
-    pub fn on_sent(&mut self) {
+    pub fn on_ack_sent(&mut self) {
         self.due = Time::NEVER;
         self.pending = 0;
         if let Some(linux) = &mut self.linux {
-            linux.on_sent();
+            linux.on_ack_sent();
         }
     }
 

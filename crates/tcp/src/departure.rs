@@ -13,10 +13,10 @@ mod send_buffer;
 mod small_queue;
 mod tso;
 
-pub(crate) use calls::Call;
+pub(crate) use calls::WriteCall;
 pub(crate) use data::Data;
-pub(crate) use path_mtu::{SizeProbe, Surroundings};
-pub(crate) use tso::{NextBurst, Patience, Sizing, least};
+pub(crate) use path_mtu::{MtuProbe, ProbeConditions};
+pub(crate) use tso::{BurstRequest, BurstSizing, NextBurst, min_limit};
 
 use crate::on_demand::{AtRest, OnDemand};
 use path_mtu::PathMtu;
@@ -43,9 +43,9 @@ pub(crate) struct Departure {
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     overrides_silly_window: bool,
     /// When data, a SYN or a SYN-ACK last left.
-    last_sent: Time,
+    last_data_sent: Time,
     /// When anything left, ACKs too (`tcp_wstamp_ns`).
-    last_left: Time,
+    last_segment_sent: Time,
 }
 
 /// The burst that is leaving, and when the next one may.

@@ -12,9 +12,9 @@ pub(crate) struct EcnState {
     /// Both ends understand them.
     pub agreed: bool,
     /// A mark arrived, and the sender has not said that it knows.
-    echoes: bool,
+    echoes_ce: bool,
     /// Some packet could have been marked.
-    seen: bool,
+    ect_seen: bool,
     /// Where both ends count.
     counts: Option<AccurateEcn>,
 }
@@ -30,7 +30,7 @@ pub(crate) enum Report {
 
 /// The signs in a data segment that concern its ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct EcnSigns {
     /// Quick ACKs are due: the first CE mark arrived, or a segment that is not ECN-capable, which
     /// is probably a retransmission.
     pub marked: bool,
@@ -67,7 +67,7 @@ impl EcnState {
 
     /// The flags of our SYN after so many of them. One that is repeated does not ask: what drops
     /// those that do would drop it, too (§6.1.1.1).
-    pub fn of_syn(settings: &Settings, sent: u32) -> Flags {
+    pub fn syn_flags(settings: &Settings, sent: u32) -> Flags {
         let flags = Flags::ECE.with(Flags::CWR).with(capable(settings));
         match (settings.ecn, settings.feedback) {
             // RFC 9768 §3.1.4.1: it asks once more.
@@ -78,9 +78,9 @@ impl EcnState {
     }
 
     /// The flags of our SYN-ACK.
-    pub fn of_answer(&self, settings: &Settings) -> Flags {
+    pub fn syn_ack_flags(&self, settings: &Settings) -> Flags {
         let flags = match self.counts {
-            Some(counts) => counts.of_answer(),
+            Some(counts) => counts.syn_ack_flags(),
             None => Flags::ECE,
         };
         if self.agreed { flags.with(capable(settings)) } else { Flags::NONE }
@@ -111,7 +111,7 @@ impl EcnState {
         match (report, &mut self.counts) {
             // An ACK that brings no news may be older than the last (RFC 9768 §3.2.2.2).
             (Report::Count(bits), Some(counts)) if delivered > 0 => {
-                counts.newly_known(bits, delivered)
+                counts.newly_marked(bits, delivered)
             }
             _ => 0,
         }
@@ -125,58 +125,58 @@ impl EcnState {
 
     /// A segment left.
     #[inline]
-    pub fn on_sent(&mut self) {
+    pub fn on_segment_sent(&mut self) {
         if let Some(counts) = &mut self.counts {
-            counts.on_sent();
+            counts.on_segment_sent();
         }
     }
 
     /// Takes a segment, of which data counts (§6.1.3). A mark on the one that says that the window
     /// is smaller is a new one.
     #[inline]
-    pub fn on_segment(&mut self, segment: &Segment, settings: &Settings) -> Said {
+    pub fn on_segment(&mut self, segment: &Segment, settings: &Settings) -> EcnSigns {
         if !self.agreed || segment.payload == 0 {
-            return Said::default();
+            return EcnSigns::default();
         }
         if let Some(counts) = &self.counts {
-            return Said { changed: counts.tells_at_once(), ..Said::default() };
+            return EcnSigns { changed: counts.must_report_now(), ..EcnSigns::default() };
         }
         let reduced = segment.flags.has(Flags::CWR);
         if settings.feedback == Feedback::Changes {
-            let changed = self.changes(segment, settings);
-            self.echoes ^= changed;
-            return Said { changed, reduced, marked: false };
+            let changed = self.ce_state_changes(segment, settings);
+            self.echoes_ce ^= changed;
+            return EcnSigns { changed, reduced, marked: false };
         }
-        self.echoes &= !reduced;
+        self.echoes_ce &= !reduced;
         // Data that could not be marked was probably retransmitted (`__tcp_ecn_check_ce`).
-        let mut marked = self.seen && !segment.flags.has(Flags::ECT);
+        let mut marked = self.ect_seen && !segment.flags.has(Flags::ECT);
         if segment.flags.has(Flags::CE) {
-            marked = !self.echoes;
-            self.echoes = true;
+            marked = !self.echoes_ce;
+            self.echoes_ce = true;
         }
-        self.seen |= segment.flags.has(Flags::ECT);
-        Said { marked, reduced, changed: false }
+        self.ect_seen |= segment.flags.has(Flags::ECT);
+        EcnSigns { marked, reduced, changed: false }
     }
 
     /// Whether this segment begins or ends marks, and that is to be told (RFC 8257 §3.2).
     #[inline]
-    pub fn changes(&self, segment: &Segment, settings: &Settings) -> bool {
+    pub fn ce_state_changes(&self, segment: &Segment, settings: &Settings) -> bool {
         settings.feedback == Feedback::Changes
             && self.agreed
             && segment.payload > 0
             && segment.flags.has(Flags::ECT)
-            && segment.flags.has(Flags::CE) != self.echoes
+            && segment.flags.has(Flags::CE) != self.echoes_ce
     }
 
     /// The flags of all that is sent: while a mark is echoed (§6.1.3), and where all can be marked.
     #[inline]
-    pub fn of_any(&self, settings: &Settings) -> Flags {
+    pub fn segment_flags(&self, settings: &Settings) -> Flags {
         if !self.agreed {
             return Flags::NONE;
         }
         let echo = match self.counts {
-            Some(counts) => counts.of_segment(),
-            None if self.echoes => Flags::ECE,
+            Some(counts) => counts.segment_flags(),
+            None if self.echoes_ce => Flags::ECE,
             None => Flags::NONE,
         };
         echo.with(capable(settings))
@@ -184,10 +184,10 @@ impl EcnState {
 
     /// The flags of an ACK without data.
     #[inline]
-    pub fn of_ack(&self, settings: &Settings) -> Flags {
+    pub fn ack_flags(&self, settings: &Settings) -> Flags {
         match self.counts {
-            Some(counts) if self.agreed => counts.of_ack().with(capable(settings)),
-            _ => self.of_any(settings),
+            Some(counts) if self.agreed => counts.ack_flags().with(capable(settings)),
+            _ => self.segment_flags(settings),
         }
     }
 
@@ -195,7 +195,7 @@ impl EcnState {
     /// window was made smaller if that is owed (§6.1.2; of ACKs and what is sent again §6.1.4,
     /// §6.1.5).
     #[inline]
-    pub fn of_new_data(&self, take_cwr: impl FnOnce() -> bool) -> Flags {
+    pub fn new_data_flags(&self, take_cwr: impl FnOnce() -> bool) -> Flags {
         if !self.agreed {
             return Flags::NONE;
         }

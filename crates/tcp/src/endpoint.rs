@@ -7,7 +7,7 @@
 use crate::context::Context;
 use crate::delayed_ack::DelayedAck;
 use crate::departure::Data;
-use crate::departure::least;
+use crate::departure::min_limit;
 use crate::ecn::EcnState;
 use crate::endpoint::fast_open::FastOpen;
 use crate::endpoint::keepalive::KeepaliveTimer;
@@ -18,7 +18,7 @@ use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps};
 use crate::sender::Sender;
 use crate::settings::Settings;
-use crate::timer::{Kind, Turn, Wheel};
+use crate::timer::{ExpiryOrder, Kind, Wheel};
 use std::fmt;
 use std::sync::Arc;
 use tcplab_cc::CongestionControl;
@@ -121,41 +121,41 @@ pub struct Endpoint {
     /// Whether timestamps are in use; while connecting, whether they are offered.
     pub(crate) has_timestamps: bool,
     /// Whether the peer's SYN had the window-scale option.
-    pub(crate) peer_scales: bool,
+    pub(crate) peer_offers_scaling: bool,
     /// `TS.Recent` of RFC 7323, and when it was heard.
-    pub(crate) recent_timestamp: (u32, Time),
+    pub(crate) ts_recent: (u32, Time),
     /// When a segment without data that is not acceptable, or a SYN that came again, was answered
     /// last.
-    pub(crate) answered_unacceptable: Option<Time>,
+    pub(crate) last_oow_ack: Option<Time>,
     pub(crate) last_ack_sent: u64,
     pub(crate) time_wait_until: Time,
     /// Its application is gone.
-    pub(crate) is_left: bool,
+    pub(crate) is_orphaned: bool,
     /// The remains of the end, once a late segment has come for them.
     pub(crate) time_wait: Option<Box<TimeWait>>,
     /// Repetitions since the peer was last heard to make progress.
-    pub(crate) attempts: u32,
+    pub(crate) retransmits: u32,
     /// Probes of a closed window since data last left.
-    probes: u32,
+    probes_out: u32,
     pub(crate) keepalive: Option<Box<KeepaliveTimer>>,
     pub(crate) fast_open: Option<Box<FastOpen>>,
     pub(crate) memory: Option<Box<Memory>>,
     /// Since when there was no answer, once the timer has run out.
-    pub(crate) silent_since: Time,
+    pub(crate) unanswered_since: Time,
     /// The peer opened the connection.
-    pub(crate) was_called: bool,
+    pub(crate) is_passive: bool,
     pub(crate) syns_sent: u32,
     /// When the first of them left.
     pub(crate) first_syn: Time,
     /// The SYN, or the SYN-ACK, timed out and was sent again.
-    pub(crate) was_syn_repeated: bool,
-    pub(crate) owes_syn: bool,
+    pub(crate) was_syn_retransmitted: bool,
+    pub(crate) syn_pending: bool,
     /// The acknowledgment of the handshake leaves before data.
-    pub(crate) owes_ack_first: bool,
-    pub(crate) owes_probe: bool,
-    pub(crate) owes_reset: Option<Box<Segment>>,
+    pub(crate) handshake_ack_pending: bool,
+    pub(crate) probe_pending: bool,
+    pub(crate) pending_reset: Option<Box<Segment>>,
     /// An ACK that tells of what was before the last segment.
-    pub(crate) owes_ack: Option<Box<Segment>>,
+    pub(crate) pending_ack: Option<Box<Segment>>,
 }
 
 impl fmt::Debug for Endpoint {
@@ -180,28 +180,28 @@ impl Endpoint {
             delayed_ack: DelayedAck::new(&settings),
             ecn: EcnState::default(),
             has_timestamps: settings.timestamps,
-            peer_scales: false,
-            recent_timestamp: (0, Time::ZERO),
-            answered_unacceptable: None,
+            peer_offers_scaling: false,
+            ts_recent: (0, Time::ZERO),
+            last_oow_ack: None,
             last_ack_sent: 0,
             time_wait_until: Time::NEVER,
-            is_left: false,
+            is_orphaned: false,
             time_wait: None,
-            attempts: 0,
-            probes: 0,
+            retransmits: 0,
+            probes_out: 0,
             keepalive: None,
             fast_open: None,
             memory: None,
-            silent_since: Time::ZERO,
-            was_called: false,
+            unanswered_since: Time::ZERO,
+            is_passive: false,
             syns_sent: 0,
             first_syn: Time::ZERO,
-            was_syn_repeated: false,
-            owes_syn: false,
-            owes_ack_first: false,
-            owes_probe: false,
-            owes_reset: None,
-            owes_ack: None,
+            was_syn_retransmitted: false,
+            syn_pending: false,
+            handshake_ack_pending: false,
+            probe_pending: false,
+            pending_reset: None,
+            pending_ack: None,
             settings,
             build_control,
         }
@@ -210,7 +210,7 @@ impl Endpoint {
     /// Opens actively: a SYN is to be sent.
     pub fn connect(&mut self) {
         self.state = State::SynSent;
-        self.owes_syn = true;
+        self.syn_pending = true;
         self.send.nxt = 1;
     }
 
@@ -222,26 +222,26 @@ impl Endpoint {
     /// The application writes; returns how many bytes the send buffer took.
     #[inline]
     pub fn write(&mut self, bytes: u64) -> u64 {
-        self.write_ahead(bytes, None)
+        self.write_with_lowat(bytes, None)
     }
 
     /// The application writes, but no further ahead than `most` unsent bytes (`TCP_NOTSENT_LOWAT`),
     /// so that it can stop; it goes on when half of them have left.
     #[inline]
-    pub fn write_ahead(&mut self, bytes: u64, most: Option<u64>) -> u64 {
-        if self.state == State::SynSent && self.is_syn_put_off() {
+    pub fn write_with_lowat(&mut self, bytes: u64, most: Option<u64>) -> u64 {
+        if self.state == State::SynSent && self.is_syn_deferred() {
             return self.write_into_syn(bytes);
         }
-        let bytes = if self.memory.is_some() { self.affordable(bytes) } else { bytes };
+        let bytes = if self.memory.is_some() { self.limit_by_memory(bytes) } else { bytes };
         if self.settings.has_packet_buffer() {
             return if self.may_send_data() && !self.send.closed {
-                let is_tight = self.is_tight();
-                self.send.write_as_linux(bytes, most, is_tight, &self.settings)
+                let is_above_low = self.is_above_low();
+                self.send.write_as_linux(bytes, most, is_above_low, &self.settings)
             } else {
                 0
             };
         }
-        let ahead = match least(most, self.settings.most_unsent)
+        let ahead = match min_limit(most, self.settings.most_unsent)
             .map(|most| (most, most.saturating_sub(self.unsent())))
         {
             None => u64::MAX,
@@ -260,28 +260,28 @@ impl Endpoint {
     #[cold]
     pub fn write_copied(&mut self, bytes: u64) -> u64 {
         self.send.expect_copied_writes();
-        self.write_ahead(bytes, None)
+        self.write_with_lowat(bytes, None)
     }
 
     /// The peer's application writes from its own memory.
-    pub fn expect_copies(&mut self) {
+    pub fn expect_copied_data(&mut self) {
         self.receive.pages = Pages::OfCopies;
     }
 
     /// The application waits for data, in a call that looks for room as well (`poll`).
-    pub fn look(&mut self) {
-        self.send.look_for_room();
+    pub fn on_poll(&mut self) {
+        self.send.on_poll();
     }
 
     /// The application writes next without having been told that there is room.
-    pub fn try_to_write(&mut self) {
-        self.send.try_to_write();
+    pub fn wake_writer(&mut self) {
+        self.send.wake_writer();
     }
 
     /// Whether the send buffer holds an application back by itself: then it can write all it has,
     /// in as many calls as it takes, each followed by [`Self::poll_transmit`].
     #[inline]
-    pub fn paces_writer(&self) -> bool {
+    pub fn blocks_writer(&self) -> bool {
         self.settings.has_packet_buffer()
     }
 
@@ -291,11 +291,11 @@ impl Endpoint {
     pub fn read(&mut self, now: Time, most: u64) -> u64 {
         let bytes = self.receive.read(most);
         if bytes > 0 {
-            self.receive.tune_to_reader(now);
+            self.receive.on_application_read(now);
             let holds_nothing = self.receive.readable() == 0 && !self.receive.has_gap();
             self.delayed_ack.on_read(self.receive.next, self.last_ack_sent, holds_nothing);
-            if self.receive.should_update() {
-                self.delayed_ack.hurry();
+            if self.receive.should_send_window_update() {
+                self.delayed_ack.ack_now();
             }
         }
         bytes
@@ -308,7 +308,7 @@ impl Endpoint {
             State::Closed | State::Listen => self.end(Ended::Normally),
             _ => {
                 self.send.closed = true;
-                if self.is_syn_put_off() {
+                if self.is_syn_deferred() {
                     self.write_into_syn(0);
                 }
             }
@@ -326,7 +326,8 @@ impl Endpoint {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             let seq = self.send.origin.number(self.send.nxt);
             let ack = self.receive.origin.number(self.receive.next);
-            self.owes_reset = Some(Box::new(Segment::new(Flags::RST.with(Flags::ACK), seq, ack)));
+            self.pending_reset =
+                Some(Box::new(Segment::new(Flags::RST.with(Flags::ACK), seq, ack)));
         }
     }
 
@@ -366,24 +367,24 @@ impl Endpoint {
         let paced = self.send.departure().paced_until();
         let sends = self.send.timer.at.min(self.delayed_ack.due()).min(paced);
         // A timer that nobody waits for any more turns the kernel's wheel all the same.
-        let silent = self.send.timer.place.pending().min(self.delayed_ack.pending());
+        let silent = self.send.timer.slot.pending().min(self.delayed_ack.pending());
         sends.min(silent).min(self.time_wait_until).min(alive)
     }
 
     /// A timer of the kernel ran out in this tick, of this connection or another one.
     #[inline]
-    pub fn turn_wheel(&mut self, now: Time) {
-        self.send.timer.place.turn(now);
-        if let Some(place) = self.delayed_ack.place() {
-            place.turn(now);
+    pub fn note_timer_expiry(&mut self, now: Time) {
+        self.send.timer.slot.note_expiry(now);
+        if let Some(place) = self.delayed_ack.slot() {
+            place.note_expiry(now);
         }
     }
 
     /// The turn of this end among those whose timers run out in this tick; nothing if none of its
     /// own does.
-    pub fn turn_at(&self, now: Time) -> Option<Turn> {
-        let sends = self.send.timer.place.turn_at(now);
-        let answers = self.delayed_ack.turn_at(now);
+    pub fn expiry_order(&self, now: Time) -> Option<ExpiryOrder> {
+        let sends = self.send.timer.slot.expiry_order(now);
+        let answers = self.delayed_ack.expiry_order(now);
         // If both timers run out, the one that somebody waits for counts.
         let first = if self.send.timer.at <= now { sends.or(answers) } else { answers.or(sends) };
         first.map(|turn| (self.wheel(), turn))
@@ -396,28 +397,29 @@ impl Endpoint {
     }
 
     /// Whether a timer in the kernel's wheel runs out.
-    fn wheel_runs_out(&mut self, now: Time) -> bool {
-        let sends = self.send.timer.place.runs_out(now);
-        self.delayed_ack.place().is_some_and(|place| place.runs_out(now)) | sends
+    fn take_timer_expiry(&mut self, now: Time) -> bool {
+        let sends = self.send.timer.slot.take_expiry(now);
+        self.delayed_ack.slot().is_some_and(|place| place.take_expiry(now)) | sends
     }
 
     /// From when on an ACK that is held back may leave early, if there is one. The kernel's timer
-    /// for it has some slack: it runs out with the next timer of its kind (`Self::is_soft_due`),
+    /// for it has some slack: it runs out with the next timer of its kind (`Self::is_hrtimer_due`),
     /// whosever that is.
     #[inline]
-    pub fn held_from(&self) -> Option<Time> {
-        self.delayed_ack.held_from()
+    pub fn compressed_ack_from(&self) -> Option<Time> {
+        self.delayed_ack.compressed_ack_from()
     }
 
     /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel
     /// runs both from one softirq (`HRTIMER_SOFTIRQ`).
-    pub fn is_soft_due(&self, now: Time) -> bool {
-        self.delayed_ack.held_until().is_some_and(|until| until <= now) || self.paced_until() <= now
+    pub fn is_hrtimer_due(&self, now: Time) -> bool {
+        self.delayed_ack.compressed_ack_until().is_some_and(|until| until <= now)
+            || self.paced_until() <= now
     }
 
     /// When the ACK that is held back leaves whatever happens.
-    pub fn held_until(&self) -> Option<Time> {
-        self.delayed_ack.held_until()
+    pub fn compressed_ack_until(&self) -> Option<Time> {
+        self.delayed_ack.compressed_ack_until()
     }
 
     /// When the pacing timer runs out; `Time::NEVER` if it does not run.
@@ -426,23 +428,23 @@ impl Endpoint {
     }
 
     /// The ACK that is held back leaves.
-    pub fn let_go(&mut self) {
-        self.delayed_ack.hurry();
+    pub fn send_compressed_ack(&mut self) {
+        self.delayed_ack.ack_now();
     }
 
     /// Time has passed: whatever is due is done. Says whether that turned the kernel's wheel of
     /// timers.
     pub fn on_timer(&mut self, now: Time) -> bool {
-        let turns = self.wheel_runs_out(now);
+        let turns = self.take_timer_expiry(now);
         if turns {
-            self.turn_wheel(now);
+            self.note_timer_expiry(now);
         }
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
         }
         self.send.on_timers(Context { now, settings: &self.settings });
         if self.keepalive.as_ref().is_some_and(|alive| alive.due <= now) {
-            self.look_after_peer(now);
+            self.on_keepalive_timer(now);
         }
         self.delayed_ack.on_timer(now, self.send.rtt.rto(&self.settings.rto_limits()));
         if self.send.timer.at <= now {
@@ -470,37 +472,37 @@ impl Endpoint {
             _ => settings.retries,
         };
         let is_probe = !is_opening && !self.send.has_outstanding();
-        let is_first = if is_probe { self.probes == 0 } else { self.attempts == 0 };
+        let is_first = if is_probe { self.probes_out == 0 } else { self.retransmits == 0 };
         if is_first {
-            self.begin_silence(now);
+            self.start_user_timeout(now);
         }
         // Without retries, one probe is still due.
-        if self.is_given_up(now) || self.attempts >= most + u32::from(is_probe) {
+        if self.has_user_timeout_passed(now) || self.retransmits >= most + u32::from(is_probe) {
             self.end(Ended::TimedOut);
             return;
         }
-        self.attempts += 1;
+        self.retransmits += 1;
         if is_opening {
-            self.owes_syn = true;
+            self.syn_pending = true;
             if self.state == State::SynSent && self.settings.behaviour.syn_timeout_is_loss {
                 self.send.on_syn_timeout(Context { now, settings: &self.settings });
             }
-            let is_linear = self.attempts <= self.settings.syn_linear_timeouts;
+            let is_linear = self.retransmits <= self.settings.syn_linear_timeouts;
             if self.state == State::SynReceived || !is_linear {
                 self.send.rtt.back_off();
             }
         } else if self.send.has_outstanding() {
-            if self.send.departure().has_path() {
-                self.look_for_black_hole(now);
+            if self.send.departure().has_path_mtu() {
+                self.detect_black_hole(now);
             }
             self.send.on_timeout(Context { now, settings: &self.settings });
             self.arm_retransmission(now);
-        } else if self.send.is_stuck() {
+        } else if self.send.needs_window_probe() {
             // The persist timer (RFC 9293 §3.8.6.1). It backs off on its own: probes are no losses.
-            self.probes += 1;
-            self.owes_probe = true;
+            self.probes_out += 1;
+            self.probe_pending = true;
             self.send.probe_closed_window();
-            let wait = self.send.rtt.backed_off(self.probes, &self.settings.rto_limits());
+            let wait = self.send.rtt.backed_off(self.probes_out, &self.settings.rto_limits());
             let wait = self.within_user_timeout(now, wait);
             self.send.timer.set(Kind::Retransmit, now, wait, &self.settings);
         }
@@ -508,7 +510,7 @@ impl Endpoint {
 
     #[inline]
     pub(crate) fn arm_retransmission(&mut self, now: Time) {
-        self.send.wait_for_answer(Context { now, settings: &self.settings });
+        self.send.arm_rto(Context { now, settings: &self.settings });
     }
 
     /// The next segment to leave, if one is to leave now. To be called until there is none, after
@@ -519,49 +521,51 @@ impl Endpoint {
     )]
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        if self.is_silent(now) {
+        if self.has_nothing_to_send(now) {
             return None;
         }
-        if self.state.carries_data() && !self.owes_before_data() {
+        if self.state.carries_data() && !self.has_pending_control() {
             self.poll_data(now)
         } else {
-            self.poll_otherwise(now)
+            self.poll_control(now)
         }
     }
 
     #[inline]
-    fn owes_before_data(&self) -> bool {
-        self.owes_ack_first || self.owes_ack.is_some() || self.owes_reset.is_some()
+    fn has_pending_control(&self) -> bool {
+        self.handshake_ack_pending || self.pending_ack.is_some() || self.pending_reset.is_some()
     }
 
     /// Nothing is to leave, whatever the state, as most calls of [`Self::poll_transmit`] find it.
     #[inline]
-    pub fn is_silent(&self, now: Time) -> bool {
+    pub fn has_nothing_to_send(&self, now: Time) -> bool {
         self.delayed_ack.due() > now
-            && self.send.is_at_rest()
-            && !(self.owes_syn || self.owes_probe || self.owes_before_data())
+            && self.send.is_idle()
+            && !(self.syn_pending || self.probe_pending || self.has_pending_control())
     }
 
     /// A segment that leaves before data, or without any.
     #[inline(never)]
-    fn poll_otherwise(&mut self, now: Time) -> Option<Segment> {
-        if let Some(reset) = self.owes_reset.take() {
+    fn poll_control(&mut self, now: Time) -> Option<Segment> {
+        if let Some(reset) = self.pending_reset.take() {
             return Some(*reset);
         }
-        if let Some(ack) = self.owes_ack.take() {
+        if let Some(ack) = self.pending_ack.take() {
             return Some(*ack);
         }
         match self.state {
-            State::SynSent | State::SynReceived if self.owes_syn => {
-                self.owes_syn = false;
+            State::SynSent | State::SynReceived if self.syn_pending => {
+                self.syn_pending = false;
                 Some(self.syn(now))
             }
             State::Closed | State::Listen | State::SynSent => None,
-            State::SynReceived if self.is_open_early() => self.poll_early(now),
+            State::SynReceived if self.may_send_before_handshake() => {
+                self.poll_before_handshake(now)
+            }
             State::SynReceived | State::FinWait2 | State::TimeWait => self.poll_ack(now),
             _ => {
-                self.owes_ack_first = false;
-                self.begin_data(now);
+                self.handshake_ack_pending = false;
+                self.ensure_congestion_control(now);
                 self.poll_ack(now)
             }
         }
@@ -571,34 +575,34 @@ impl Endpoint {
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub(crate) fn poll_data(&mut self, now: Time) -> Option<Segment> {
-        let data = if self.send.is_at_rest() { None } else { self.next_data(now) };
+        let data = if self.send.is_idle() { None } else { self.next_data(now) };
         let (flags, start, payload) = match data {
-            Some(data) => (self.flags_of(data), data.start, data.payload),
-            None => (self.flags_of_ack(), self.due_ack(now)?, 0),
+            Some(data) => (self.data_flags(data), data.start, data.payload),
+            None => (self.ack_flags(), self.start_of_due_ack(now)?, 0),
         };
-        Some(self.dress(now, flags, start, payload))
+        Some(self.segment_with_options(now, flags, start, payload))
     }
 
     /// The data of the next segment, if one may leave.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     fn next_data(&mut self, now: Time) -> Option<Data> {
-        self.begin_data(now);
+        self.ensure_congestion_control(now);
         let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
         let data = self.send.next_data(Context { now, settings: &self.settings }, options);
-        if data.is_none() && self.send.departure().has_path() {
-            self.lose_acknowledgment(now);
+        if data.is_none() && self.send.departure().has_path_mtu() {
+            self.on_local_drop(now);
         }
         let data = data?;
-        self.probes = 0;
-        self.owes_probe = false;
+        self.probes_out = 0;
+        self.probe_pending = false;
         Some(data)
     }
 
     /// From now on this builds the congestion control, or if there is one already, another takes
     /// its place, as with `setsockopt` of `TCP_CONGESTION` (`tcp_reinit_congestion_control`).
     #[cold]
-    pub fn adopt(&mut self, now: Time, build_control: BuildControl) {
+    pub fn set_congestion_control(&mut self, now: Time, build_control: BuildControl) {
         self.build_control = build_control;
         if self.settings.behaviour.stays_paced && self.send.congestion().pacing().is_some() {
             // A socket that was paced once is paced for good (`sk_pacing_status`).
@@ -606,33 +610,33 @@ impl Endpoint {
         }
         let (mss, seed) = (u64::from(self.send.mss), self.seed);
         let build = |initial_window| (self.build_control)(Start { mss, initial_window, seed });
-        self.send.adopt(Context { now, settings: &self.settings }, build);
+        self.send.replace_congestion_control(Context { now, settings: &self.settings }, build);
     }
 
     /// Once there is data to send, there is a congestion control.
     #[inline]
-    fn begin_data(&mut self, now: Time) {
+    fn ensure_congestion_control(&mut self, now: Time) {
         if self.send.needs_control() {
             let mss = u64::from(self.send.mss);
-            let initial_window = self.send.congestion().decided();
+            let initial_window = self.send.congestion().controller_cwnd();
             let start = Start { mss, initial_window, seed: self.seed };
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.behaviour.controls_from_establishment {
-                self.receive.since().min(now)
+                self.receive.established_at().min(now)
             } else {
                 now
             };
             self.send.begin(since, (self.build_control)(start), &self.settings);
             // An end that only closes has nothing that a window would decide.
             if self.settings.behaviour.controls_from_establishment && self.send.unsent() > 0 {
-                self.send.tell_of_request(now);
+                self.send.replay_early_arrivals(now);
             }
             // In Linux the SYN-ACK sets the rate, before the window that was asked for does
             // (`tcp_finish_connect`): if the SYN timed out, by the one segment that this left
             // (`tcp_enter_loss`), be the timeout spurious or not. At the end that was called, the
             // ACK of its SYN-ACK sets the rate after that (`tcp_rcv_state_process`).
-            let is_early = self.settings.behaviour.controls_from_establishment && !self.was_called;
-            let cwnd = if self.was_syn_repeated { 1 } else { INIT_CWND };
+            let is_early = self.settings.behaviour.controls_from_establishment && !self.is_passive;
+            let cwnd = if self.was_syn_retransmitted { 1 } else { INIT_CWND };
             let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
                 Some(cc) => cc.opening(cwnd),
                 None => (initial_window, self.send.congestion().ssthresh()),
@@ -645,24 +649,27 @@ impl Endpoint {
     /// first, and then wakes it. Then [`Self::poll_transmit`] is to be called before the
     /// application acts, too.
     #[inline]
-    pub fn answers_first(&self) -> bool {
-        self.settings.behaviour.answers_before_application
+    pub fn replies_before_wakeup(&self) -> bool {
+        self.settings.behaviour.replies_before_wakeup
     }
 
     /// A segment without data, if one is due.
     fn poll_ack(&mut self, now: Time) -> Option<Segment> {
-        let start = self.due_ack(now)?;
-        let flags = self.flags_of_ack();
-        Some(self.bare(now, flags, start))
+        let start = self.start_of_due_ack(now)?;
+        let flags = self.ack_flags();
+        Some(self.segment_without_data(now, flags, start))
     }
 
     /// Where a segment without data begins: an ACK that is due, or a probe of a closed window.
     #[inline]
-    fn due_ack(&mut self, now: Time) -> Option<u64> {
-        if self.send.timer.at == Time::NEVER && self.send.is_stuck() && self.may_send_data() {
-            self.send.wait_to_probe(Context { now, settings: &self.settings });
+    fn start_of_due_ack(&mut self, now: Time) -> Option<u64> {
+        if self.send.timer.at == Time::NEVER
+            && self.send.needs_window_probe()
+            && self.may_send_data()
+        {
+            self.send.arm_persist_timer(Context { now, settings: &self.settings });
         }
-        if std::mem::take(&mut self.owes_probe) {
+        if std::mem::take(&mut self.probe_pending) {
             // One before the window: whoever receives it must answer (as Linux probes).
             return Some(self.send.una - 1);
         }
@@ -670,25 +677,26 @@ impl Endpoint {
     }
 
     /// A segment without data.
-    pub(crate) fn bare(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
-        self.dress(now, flags, start, 0)
+    pub(crate) fn segment_without_data(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
+        self.segment_with_options(now, flags, start, 0)
     }
 
     #[inline]
-    pub(crate) fn flags_of_ack(&self) -> Flags {
-        Flags::ACK.with(self.ecn.of_ack(&self.settings))
+    pub(crate) fn ack_flags(&self) -> Flags {
+        Flags::ACK.with(self.ecn.ack_flags(&self.settings))
     }
 
     fn may_send_data(&self) -> bool {
-        matches!(self.state, State::Established | State::CloseWait) || self.is_open_early()
+        matches!(self.state, State::Established | State::CloseWait)
+            || self.may_send_before_handshake()
     }
 
     /// The flags of a segment with this data, which leaves.
     #[inline]
-    fn flags_of(&mut self, data: Data) -> Flags {
-        let mut flags = Flags::ACK.with(self.ecn.of_any(&self.settings));
-        if !data.again && data.payload > 0 {
-            flags = flags.with(self.ecn.of_new_data(|| self.send.take_cwr()));
+    fn data_flags(&mut self, data: Data) -> Flags {
+        let mut flags = Flags::ACK.with(self.ecn.segment_flags(&self.settings));
+        if !data.is_retransmission && data.payload > 0 {
+            flags = flags.with(self.ecn.new_data_flags(|| self.send.take_cwr()));
         }
         if data.push && data.payload > 0 {
             flags = flags.with(Flags::PUSH);
@@ -708,45 +716,51 @@ impl Endpoint {
     /// them.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
-    pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
-        if self.send.departure().has_path() {
-            self.send.look_route_up();
+    pub(crate) fn segment_with_options(
+        &mut self,
+        now: Time,
+        flags: Flags,
+        start: u64,
+        payload: u16,
+    ) -> Segment {
+        if self.send.departure().has_path_mtu() {
+            self.send.on_route_lookup();
         }
         let scale = self.receive.window_scale;
-        let (window, is_short) = self.receive.offer(scale);
+        let (window, is_short) = self.receive.select_window(scale);
         if is_short {
-            self.delayed_ack.stop_hurrying();
+            self.delayed_ack.end_quickack();
         }
         let seq = self.send.origin.number(start);
         let ack = self.receive.origin.number(self.receive.next);
         let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);
         if self.has_timestamps {
-            let mut stamp = self.delayed_ack.stamp(now);
-            if self.send.departure().has_path() {
-                stamp = self.send.departure().stamp(now, stamp);
+            let mut stamp = self.delayed_ack.timestamp_clock(now);
+            if self.send.departure().has_path_mtu() {
+                stamp = self.send.departure().timestamp_clock(now, stamp);
             }
             if self.send.departure().is_paced_by_device() {
-                stamp = self.send.departure().departs(stamp, payload > 0);
+                stamp = self.send.departure().paced_timestamp(stamp, payload > 0);
             }
             segment = segment.with_timestamps(self.timestamps(stamp));
         }
-        if self.receive.has_report() && self.send.sack {
-            segment = self.with_report(segment);
+        if self.receive.has_sack_blocks() && self.send.sack {
+            segment = self.with_sack_option(segment);
         }
         self.last_ack_sent = self.receive.next;
-        self.send.note_left(now);
-        self.delayed_ack.on_sent();
+        self.send.note_segment_sent(now);
+        self.delayed_ack.on_ack_sent();
         if payload > 0 {
             self.delayed_ack.on_data_sent(now);
         }
-        self.ecn.on_sent();
+        self.ecn.on_segment_sent();
         segment
     }
 
     /// With what the receiving half has to report. A segment sent again keeps its size: then there
     /// may be no room.
     #[inline(never)]
-    fn with_report(&mut self, segment: Segment) -> Segment {
+    fn with_sack_option(&mut self, segment: Segment) -> Segment {
         let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
         let room = most.saturating_sub(segment.wire_bytes() + 4) / 8;
         self.receive.with_sack(segment, room as usize)
@@ -755,7 +769,7 @@ impl Endpoint {
     /// Our clock, and the peer's as last heard.
     #[inline]
     pub(crate) fn timestamps(&self, now: Time) -> Timestamps {
-        Timestamps::at(now, self.recent_timestamp.0)
+        Timestamps::at(now, self.ts_recent.0)
     }
 
     /// Bytes of options that every segment has.
@@ -775,16 +789,16 @@ impl Endpoint {
         self.state = State::Closed;
         self.ended.get_or_insert(how);
         self.time_wait_until = Time::NEVER;
-        self.drop_timers();
-        self.delayed_ack.on_sent();
+        self.clear_xmit_timers();
+        self.delayed_ack.on_ack_sent();
     }
 
     /// None of the connection's timers is needed any more (`tcp_clear_xmit_timers`).
-    pub(crate) fn drop_timers(&mut self) {
+    pub(crate) fn clear_xmit_timers(&mut self) {
         self.send.timer.stop();
-        self.send.timer.place.leave();
-        if let Some(place) = self.delayed_ack.place() {
-            place.leave();
+        self.send.timer.slot.cancel();
+        if let Some(place) = self.delayed_ack.slot() {
+            place.cancel();
         }
         self.keepalive = None;
     }

@@ -101,14 +101,14 @@ mod seq;
 mod settings;
 mod timer;
 
-pub use endpoint::fast_open::Known;
-pub use endpoint::memory_pressure::{GUARANTEED, Shortage};
+pub use endpoint::fast_open::CachedCookie;
+pub use endpoint::memory_pressure::{GUARANTEED, MemoryPressure};
 pub use endpoint::snapshot::{RttSummary, Snapshot};
 pub use endpoint::time_wait::TimeWait;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use segment::{
-    Cookie, FastOpenOption, Flags, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock, Segment,
-    SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
+    Cookie, FastOpenOption, Flags, FragNeeded, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock,
+    Segment, SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps,
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
@@ -117,4 +117,4 @@ pub use settings::{
     WindowReduction,
 };
 pub use tcplab_transport::{Clock, RtoEstimator, RtoLimits};
-pub use timer::{TICK, Turn, Wheel};
+pub use timer::{ExpiryOrder, TICK, Wheel};

@@ -8,8 +8,8 @@ mod sack_blocks;
 mod skb;
 
 use autotune::Window;
-pub(crate) use autotune::{Sized, Tuned};
-pub(crate) use rcv_mss::{Shape, Size};
+pub(crate) use autotune::{ReceivedData, WindowGrowth};
+pub(crate) use rcv_mss::{SegmentShape, SizeClass};
 
 use crate::pages::Pages;
 use crate::ranges::RangeSet;
@@ -17,8 +17,8 @@ use crate::segment::{SackBlock, Segment};
 use crate::seq::Origin;
 use crate::settings::Settings;
 use linux::Linux;
-use skb::Early;
 pub(crate) use skb::OVERHEAD;
+use skb::OfoOutcome;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
@@ -42,7 +42,7 @@ pub(crate) struct Receiver {
     /// Bytes the application has read, as an offset.
     consumed: u64,
     /// The right edge of the window as last offered.
-    edge: u64,
+    right_edge: u64,
     /// Bytes the buffer holds.
     buffer: u64,
     mss: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Receiver {
     /// A byte of each block reported, the most recent first (RFC 2018 §4).
     recent: [u64; 4],
     /// The timestamp that the last ACK without data echoed (`rcv_rtt_last_tsecr`).
-    passed_echo: u32,
+    pure_ack_echo: u32,
     /// Duplicates are reported (DSACK, RFC 2883).
     reports_duplicates: bool,
     /// The duplicate that has not been reported.
@@ -63,7 +63,7 @@ pub(crate) struct Receiver {
     /// The pages that the peer's data lies in.
     pub pages: Pages,
     /// The receive window is that of Linux: the full segment size, and since when.
-    begins_as_linux: Option<(u16, Time)>,
+    autotune_from: Option<(u16, Time)>,
 }
 
 impl Receiver {
@@ -81,11 +81,11 @@ impl Receiver {
             if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
         let largest = u64::from(u16::MAX) << window_scale;
         let mss = settings.mss;
-        let begins_as_linux = settings.behaviour.receive_autotuning.then_some((mss, Time::ZERO));
+        let autotune_from = settings.behaviour.receive_autotuning.then_some((mss, Time::ZERO));
         let kept =
             if settings.app_win == 0 { 0 } else { settings.receive_buffer >> settings.app_win };
         let buffer = (settings.receive_buffer - kept).min(largest).min(clamp);
-        let first = match (begins_as_linux, settings.initial_receive_window) {
+        let first = match (autotune_from, settings.initial_receive_window) {
             (Some(_), _) => Linux::new(settings, mss, largest, Pages::OfFile).first_window(),
             (None, Some(segments)) => buffer.min(segments * u64::from(mss)),
             (None, None) => buffer,
@@ -94,49 +94,49 @@ impl Receiver {
             origin: Origin::default(),
             next: 0,
             consumed: 1,
-            edge: 1 + first,
+            right_edge: 1 + first,
             buffer,
             mss: u64::from(settings.mss),
             window_scale,
             fin: None,
             out_of_order: RangeSet::default(),
             recent: [0; 4],
-            passed_echo: 0,
+            pure_ack_echo: 0,
             reports_duplicates: settings.dsack,
             duplicate: None,
             linux: None,
             pages: Pages::OfFile,
-            begins_as_linux,
+            autotune_from,
         }
     }
 
     /// The options are agreed on: full segments carry so many bytes (`tp->advmss`).
-    pub fn settle(&mut self, segment: u16) {
-        if let Some((mss, _)) = &mut self.begins_as_linux {
+    pub fn set_advmss(&mut self, segment: u16) {
+        if let Some((mss, _)) = &mut self.autotune_from {
             *mss = segment;
         }
     }
 
     /// The options are agreed on before a window was offered.
-    pub fn open_for(&mut self, segment: u16, settings: &Settings) {
-        self.settle(segment);
-        if self.begins_as_linux.is_some() {
-            self.edge =
+    pub fn init_window(&mut self, segment: u16, settings: &Settings) {
+        self.set_advmss(segment);
+        if self.autotune_from.is_some() {
+            self.right_edge =
                 1 + Linux::new(settings, segment, self.largest(), self.pages).first_window();
         }
     }
 
     /// An ACK without data came.
     #[inline]
-    pub fn pass_echo(&mut self, segment: &Segment) {
+    pub fn note_pure_ack(&mut self, segment: &Segment) {
         if let Some(timestamps) = segment.timestamps() {
-            self.passed_echo = timestamps.echo;
+            self.pure_ack_echo = timestamps.echo;
         }
     }
 
     /// Whether what a segment echoes was echoed by the last ACK without data.
-    pub fn has_passed(&self, segment: &Segment) -> bool {
-        segment.timestamps().is_some_and(|timestamps| timestamps.echo == self.passed_echo)
+    pub fn is_echo_of_pure_ack(&self, segment: &Segment) -> bool {
+        segment.timestamps().is_some_and(|timestamps| timestamps.echo == self.pure_ack_echo)
     }
 
     /// The greatest window that can be offered.
@@ -145,10 +145,10 @@ impl Receiver {
     }
 
     /// The peer does not scale windows: 16 bits must do.
-    pub fn without_scaling(&mut self) {
+    pub fn disable_window_scaling(&mut self) {
         self.window_scale = 0;
         self.buffer = self.buffer.min(u64::from(u16::MAX));
-        self.edge = self.edge.min(self.consumed + self.buffer);
+        self.right_edge = self.right_edge.min(self.consumed + self.buffer);
     }
 
     /// Bytes in order that the application has not read.
@@ -180,59 +180,59 @@ impl Receiver {
     }
 
     /// Memory is short: where more than half of the buffer is in use, the window becomes small.
-    pub fn press(&mut self) {
+    pub fn on_memory_pressure(&mut self) {
         if let Some(linux) = &mut self.linux {
-            linux.press();
+            linux.on_memory_pressure();
         }
     }
 
     /// A segment was taken: the window may open further for it.
     #[inline]
-    pub fn tune(&mut self, now: Time, sized: Sized) -> Option<Tuned> {
-        self.linux.as_mut().map(|linux| linux.earn(now, sized))
+    pub fn grow_window(&mut self, now: Time, received: ReceivedData) -> Option<WindowGrowth> {
+        self.linux.as_mut().map(|linux| linux.grow_window(now, received))
     }
 
     /// A segment that brings nothing new answers one that left then.
     #[cold]
-    pub fn time_by_echo(&mut self, now: Time, echoed: Option<u64>, payload: u64) {
+    pub fn measure_rtt_by_timestamp(&mut self, now: Time, echoed: Option<u64>, payload: u64) {
         if let Some(linux) = &mut self.linux {
-            linux.window.time_by_echo(now, echoed, payload);
+            linux.window.measure_rtt_by_timestamp(now, echoed, payload);
         }
     }
 
     /// The connection stands.
-    pub fn begin(&mut self, now: Time) {
-        if let Some((_, begun)) = &mut self.begins_as_linux {
+    pub fn on_established(&mut self, now: Time) {
+        if let Some((_, begun)) = &mut self.autotune_from {
             *begun = now;
         }
     }
 
     /// Since when the connection stands, where that is of interest.
-    pub fn since(&self) -> Time {
-        self.begins_as_linux.map_or(Time::ZERO, |(_, begun)| begun)
+    pub fn established_at(&self) -> Time {
+        self.autotune_from.map_or(Time::ZERO, |(_, begun)| begun)
     }
 
     /// This segment is received next.
     #[inline]
-    pub fn expect(&mut self, segment: &Segment) {
+    pub fn set_gro_segment(&mut self, segment: &Segment) {
         if let Some(linux) = &mut self.linux {
-            linux.expect(segment.segment_size().into());
+            linux.set_gro_segment(segment.segment_size().into());
         }
     }
 
     /// The first data has come.
     #[inline]
-    pub fn prepare(&mut self, settings: &Settings) {
-        if let (None, Some((mss, begun))) = (&self.linux, self.begins_as_linux) {
+    pub fn init_autotuning(&mut self, settings: &Settings) {
+        if let (None, Some((mss, begun))) = (&self.linux, self.autotune_from) {
             let mut linux = Linux::new(settings, mss, self.largest(), self.pages);
-            linux.begin(begun);
+            linux.on_established(begun);
             self.linux = Some(Box::new(linux));
         }
     }
 
     /// The application has read what there was.
     #[inline]
-    pub fn tune_to_reader(&mut self, now: Time) {
+    pub fn on_application_read(&mut self, now: Time) {
         if let Some(linux) = &mut self.linux {
             linux.read(now, self.consumed, self.next);
         }
@@ -245,25 +245,25 @@ impl Receiver {
 
     /// The window that was offered with the acknowledgment of this offset.
     #[inline]
-    pub fn offered(&self, acked: u64) -> u64 {
-        self.edge.saturating_sub(acked)
+    pub fn offered_window(&self, acked: u64) -> u64 {
+        self.right_edge.saturating_sub(acked)
     }
 
     /// Whether at least the window could be offered again that was when this offset was
     /// acknowledged, and whether the buffer is short.
     #[inline]
-    pub fn can_hold_window(&self, acked: u64) -> (bool, bool) {
+    pub fn can_repeat_window(&self, acked: u64) -> (bool, bool) {
         let Some(linux) = &self.linux else { return (true, false) };
         let window = linux.window(self.window_scale);
-        (window.bytes >= self.offered(acked), window.is_short)
+        (window.bytes >= self.offered_window(acked), window.is_short)
     }
 
     /// So much came with the SYN. The window that was prepared for its answer is offered beyond it
     /// (`tcp_fastopen_create_child`).
-    pub fn take_with_syn(&mut self, payload: u64) {
+    pub fn receive_with_syn(&mut self, payload: u64) {
         self.receive(1, payload, false);
         if self.linux.is_some() {
-            self.edge += payload;
+            self.right_edge += payload;
         }
     }
 
@@ -276,14 +276,14 @@ impl Receiver {
 
     /// Whether there is something to report in SACK blocks.
     #[inline]
-    pub fn has_report(&self) -> bool {
+    pub fn has_sack_blocks(&self) -> bool {
         self.has_gap() || self.duplicate.is_some()
     }
 
     /// Bytes of window left as the peer knows it.
     #[inline]
     pub fn window(&self) -> u64 {
-        self.edge.saturating_sub(self.expected())
+        self.right_edge.saturating_sub(self.expected())
     }
 
     /// The next offset of data expected: before the peer's SYN, the one behind it.
@@ -298,9 +298,9 @@ impl Receiver {
         match (length, window) {
             (0, 0) => start == self.next,
             // An ACK that follows a full window begins at its edge.
-            (0, _) => self.next <= start && start <= self.edge,
+            (0, _) => self.next <= start && start <= self.right_edge,
             (_, 0) => false,
-            (_, _) => start < self.edge && start + length > self.next,
+            (_, _) => start < self.right_edge && start + length > self.next,
         }
     }
 
@@ -311,16 +311,16 @@ impl Receiver {
             return Reception::Nothing;
         }
         let mut end = start + payload;
-        if fin && end < self.edge {
+        if fin && end < self.right_edge {
             self.fin = Some(end);
             end += 1;
         }
-        let end = end.min(self.edge);
+        let end = end.min(self.right_edge);
         let data = start.max(self.next)..end.min(start + payload);
         if start == self.next && self.out_of_order.is_empty() {
             self.next = end;
             if let Some(linux) = &mut self.linux {
-                linux.take(data, end);
+                linux.on_data_in_order(data, end);
             }
             return Reception::InOrder;
         }
@@ -328,19 +328,19 @@ impl Receiver {
             return Reception::Irregular;
         }
         self.insert(start, end);
-        self.remember(start.max(self.next));
+        self.note_recent_block(start.max(self.next));
         if let Some(joined) = self.out_of_order.around(self.next) {
             self.next = joined.end;
             self.out_of_order.remove_below(self.next);
             if let Some(linux) = &mut self.linux {
-                linux.take(data, self.next);
+                linux.on_data_in_order(data, self.next);
             }
             if self.linux.is_some() && self.is_finished() {
                 // Behind a FIN nothing is out of order (`tcp_fin`, `tcp_sack_reset`).
                 self.duplicate = None;
             }
         } else if let Some(linux) = &mut self.linux
-            && linux.take_early(data, end) == Early::Merged
+            && linux.on_ofo_data(data, end) == OfoOutcome::Coalesced
         {
             // Be some of it there before or not.
             self.duplicate = None;
@@ -364,7 +364,7 @@ impl Receiver {
         self.note_duplicate(twice);
     }
 
-    fn remember(&mut self, at: u64) {
+    fn note_recent_block(&mut self, at: u64) {
         let block = self.out_of_order.around(at);
         let is_same = |&old: &u64| block.as_ref().is_some_and(|block| block.contains(&old));
         let place = self.recent.iter().position(is_same).unwrap_or(self.recent.len() - 1);
@@ -374,20 +374,20 @@ impl Receiver {
 
     /// Whether data out of order makes news that do not wait.
     #[inline]
-    pub fn is_news(&self, range: &Range<u64>) -> bool {
+    pub fn flushes_compressed_ack(&self, range: &Range<u64>) -> bool {
         range.start > self.next
-            && self.linux.as_ref().is_some_and(|linux| linux.blocks.is_news(range))
+            && self.linux.as_ref().is_some_and(|linux| linux.blocks.flushes_compressed_ack(range))
     }
 
     /// Such data makes the block larger that it touches, or came before: what waits to be told
     /// tells of it.
-    pub fn announce(&mut self, range: Range<u64>) {
+    pub fn extend_sack_block(&mut self, range: Range<u64>) {
         if let Some(linux) = &mut self.linux {
             linux.blocks.extend(&range);
         }
         let is_known =
             self.out_of_order.around(range.start).is_some_and(|known| known.end >= range.end);
-        if is_known && self.linux.as_ref().is_none_or(|linux| !linux.merges(&range)) {
+        if is_known && self.linux.as_ref().is_none_or(|linux| !linux.would_coalesce(&range)) {
             self.note_duplicate(range);
         }
     }
@@ -434,7 +434,7 @@ impl Receiver {
     /// The window to offer now, as it goes into the header. The right edge moves only by steps
     /// worth telling (RFC 9293 §3.8.6.2.2) and never back. Also says whether the buffer is short.
     #[inline]
-    pub fn offer(&mut self, scale: u8) -> (u16, bool) {
+    pub fn select_window(&mut self, scale: u8) -> (u16, bool) {
         let (now, expected) = (self.window(), self.expected());
         if let Some(linux) = &mut self.linux {
             // In whole units of the scale, and never back (`tcp_select_window`). What the header
@@ -444,33 +444,33 @@ impl Receiver {
                 bytes = now.next_multiple_of(1 << scale);
             }
             linux.offered = bytes;
-            self.edge = expected + bytes;
+            self.right_edge = expected + bytes;
             return ((bytes >> scale).min(u64::from(u16::MAX)) as u16, is_short);
         }
-        if self.begins_as_linux.is_some() {
+        if self.autotune_from.is_some() {
             // Before there was data, too: in whole units of the scale, rounded up.
             let bytes = now.next_multiple_of(1 << scale);
-            self.edge = expected + bytes;
+            self.right_edge = expected + bytes;
             return ((bytes >> scale).min(u64::from(u16::MAX)) as u16, false);
         }
-        if self.opening() >= self.mss.min(self.buffer / 2) {
-            self.edge += self.opening();
+        if self.possible_advance() >= self.mss.min(self.buffer / 2) {
+            self.right_edge += self.possible_advance();
         }
         ((self.window() >> scale).min(u64::from(u16::MAX)) as u16, false)
     }
 
     /// Whether the window has opened so far that the peer is to be told unasked.
     #[inline]
-    pub fn should_update(&self) -> bool {
+    pub fn should_send_window_update(&self) -> bool {
         if let Some(linux) = &self.linux {
             // `tcp_cleanup_rbuf`: at least twice as much.
             return 2 * self.window() <= linux.window.clamp()
                 && linux.window(self.window_scale).bytes >= 2 * self.window().max(1);
         }
-        if self.begins_as_linux.is_some() {
+        if self.autotune_from.is_some() {
             return false;
         }
-        let opening = self.opening();
+        let opening = self.possible_advance();
         let was_closed = self.window() < self.mss;
         opening > 0
             && (opening * 2 >= self.buffer
@@ -479,8 +479,8 @@ impl Receiver {
 
     /// By how much the right edge could move.
     #[inline]
-    fn opening(&self) -> u64 {
-        (self.consumed + self.buffer).saturating_sub(self.edge)
+    fn possible_advance(&self) -> u64 {
+        (self.consumed + self.buffer).saturating_sub(self.right_edge)
     }
 }
 
@@ -546,13 +546,13 @@ mod tests {
         for start in [1, 1001, 2001, 3001] {
             receiver.receive(start, 1000, false);
         }
-        assert_eq!(receiver.offer(0).0, 0);
+        assert_eq!(receiver.select_window(0).0, 0);
         receiver.read(900);
-        assert!(!receiver.should_update());
-        assert_eq!(receiver.offer(0).0, 0);
+        assert!(!receiver.should_send_window_update());
+        assert_eq!(receiver.select_window(0).0, 0);
         receiver.read(100);
-        assert!(receiver.should_update());
-        assert_eq!(receiver.offer(0).0, 1000);
+        assert!(receiver.should_send_window_update());
+        assert_eq!(receiver.select_window(0).0, 1000);
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl SackCount {
 /// An ICMP message of a router: a segment was larger than the next link takes (RFC 792, RFC 1191
 /// §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLarge {
+pub struct FragNeeded {
     /// The sequence number of the segment.
     pub seq: SeqNumber,
     /// The largest packet that the link takes.
@@ -173,7 +173,7 @@ struct Quoted {
     header: u8,
 }
 
-impl TooLarge {
+impl FragNeeded {
     /// The segment that the message quotes. Of options but timestamps only the room is known that
     /// they take.
     pub fn quoted(&self) -> Segment {
@@ -315,7 +315,7 @@ impl Segment {
     /// quotes as much of the segment as fits 576 bytes (RFC 1812 §4.3.2.3) and the way back, which
     /// takes `room` bytes (`icmp_send`).
     #[must_use]
-    pub fn too_large(&self, mtu: u16, room: u16) -> TooLarge {
+    pub fn frag_needed(&self, mtu: u16, room: u16) -> FragNeeded {
         let header = IP_HEADER + ICMP_HEADER;
         let most = LARGEST_NOTICE.min(room.into());
         let quoted = self.wire_bytes().min(most.saturating_sub(header));
@@ -323,7 +323,7 @@ impl Segment {
         let wire_bytes = (header + quoted) as u16;
         let &Self { seq, ack, timestamps, window, payload, flags, header, .. } = self;
         let quoted = Quoted { ack, timestamps, window, payload, flags, header };
-        TooLarge { seq, mtu, wire_bytes, is_control: true, quoted }
+        FragNeeded { seq, mtu, wire_bytes, is_control: true, quoted }
     }
 
     /// The timestamps, if present.
@@ -411,7 +411,7 @@ mod tests {
             [(1460, 1500, 576), (100, 1500, 20 + 8 + 140), (1460, 552, 552), (100, 68, 68)]
         {
             let segment = bare().with_payload(payload);
-            let notice = segment.too_large(1400, room);
+            let notice = segment.frag_needed(1400, room);
             assert_eq!((notice.seq, notice.mtu, notice.wire_bytes), (SeqNumber(1), 1400, bytes));
             assert!(notice.is_control);
             assert_eq!(notice.quoted(), segment);

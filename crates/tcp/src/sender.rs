@@ -114,7 +114,7 @@ impl Sender {
     /// leave.
     #[inline]
     pub fn needs_control(&self) -> bool {
-        !self.congestion.is_controlled() && (self.is_stuck() || self.has_outstanding())
+        !self.congestion.is_controlled() && (self.needs_window_probe() || self.has_outstanding())
     }
 
     /// Data begins, under this controller, which counts from `since`.
@@ -122,37 +122,38 @@ impl Sender {
     pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         let samples_rate = self.congestion.begin(cc);
         if samples_rate || settings.behaviour.always_samples_rate {
-            self.loss.sample_rates(DeliveryRate::new(samples_rate));
+            self.loss.start_rate_sampling(DeliveryRate::new(samples_rate));
         }
         if settings.has_packet_buffer() {
             // Nothing was there to send until now.
             self.mark_app_limited();
         }
         if let Some(most) = settings.max_pacing_rate {
-            self.departure.limit_rate(most);
+            self.departure.set_max_rate(most);
         }
         self.consult(since, |cc, flow| cc.on_begin(flow));
-        self.congestion.note_decision(since);
-        let (cwnd, windows) = (self.congestion.decided(), self.congestion.buffered_windows());
-        self.departure.begin(cwnd, windows);
+        self.congestion.stamp_cwnd(since);
+        let (cwnd, windows) =
+            (self.congestion.controller_cwnd(), self.congestion.buffered_windows());
+        self.departure.init_buffer_space(cwnd, windows);
     }
 
     /// The flow goes on under another controller, which is built with the window in effect.
     #[cold]
-    pub fn adopt(
+    pub fn replace_congestion_control(
         &mut self,
         context: Context<'_>,
         build: impl FnOnce(u64) -> Box<dyn CongestionControl>,
     ) {
         let now = context.now;
         let Some((left, samples_rate)) =
-            self.congestion.adopt(context.settings.initial_window, build)
+            self.congestion.replace_controller(context.settings.initial_window, build)
         else {
             return;
         };
         match self.loss.rates_mut() {
             Some(rates) => rates.set_listener(samples_rate),
-            None if samples_rate => self.begin_rates(now),
+            None if samples_rate => self.start_rate_sampling(now),
             None => {}
         }
         self.consult(now, |cc, flow| cc.on_adopted(flow, &left));
@@ -216,7 +217,7 @@ impl Sender {
             delivered: self.delivered,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
-            rto: self.rtt.plain(),
+            rto: self.rtt.base_rto(),
             una: self.una,
             nxt: self.nxt,
             lost: self.lost,

@@ -13,11 +13,11 @@ pub struct CwndValidation {
     end: u64,
     /// Linux: the most segments outstanding in a round trip in which the window was not full. None:
     /// only a full window counts as full.
-    most_out: Option<u64>,
+    max_packets_out: Option<u64>,
     /// The most segments outstanding since the window was last full.
-    used: u64,
+    cwnd_used: u64,
     /// When the window was last full or decided upon (`snd_cwnd_stamp`).
-    decided_at: Time,
+    cwnd_stamp: Time,
     /// Something was sent since the last look.
     has_sent: bool,
 }
@@ -40,7 +40,7 @@ impl CwndValidation {
     pub fn is_full(&self, control: &Control) -> bool {
         let in_slow_start = control.ssthresh.is_none_or(|ssthresh| control.cwnd < ssthresh);
         self.is_limited
-            || (in_slow_start && self.most_out.is_some_and(|most| control.cwnd < 2 * most))
+            || (in_slow_start && self.max_packets_out.is_some_and(|most| control.cwnd < 2 * most))
     }
 
     /// Data leaves.
@@ -52,36 +52,36 @@ impl CwndValidation {
     /// Whether data left since the last look.
     #[inline]
     #[must_use]
-    pub fn has_news(&self) -> bool {
+    pub fn has_sent_new_data(&self) -> bool {
         self.has_sent
     }
 
     /// The same; the look is taken.
     #[inline]
-    pub fn take_news(&mut self) -> bool {
+    pub fn take_sent_new_data(&mut self) -> bool {
         std::mem::take(&mut self.has_sent)
     }
 
     /// The window has just been decided upon.
     #[inline]
-    pub fn note_decision(&mut self, now: Time) {
-        self.decided_at = now;
+    pub fn stamp_cwnd(&mut self, now: Time) {
+        self.cwnd_stamp = now;
     }
 
     /// When the window was last full or decided upon.
     #[must_use]
-    pub fn decided_at(&self) -> Time {
-        self.decided_at
+    pub fn cwnd_stamp(&self) -> Time {
+        self.cwnd_stamp
     }
 
     /// The window begins anew after an idle time.
-    pub fn begin_anew(&mut self, now: Time) {
-        (self.used, self.decided_at) = (0, now);
+    pub fn restart(&mut self, now: Time) {
+        (self.cwnd_used, self.cwnd_stamp) = (0, now);
     }
 
     /// The most segments outstanding since the window was last full; the count begins anew.
-    pub fn take_used(&mut self) -> u64 {
-        std::mem::take(&mut self.used)
+    pub fn take_cwnd_used(&mut self) -> u64 {
+        std::mem::take(&mut self.cwnd_used)
     }
 
     /// All that may leave has left, and the window kept the rest back if `limited`. It counts as
@@ -107,17 +107,17 @@ impl CwndValidation {
         let is_new_round = out.una >= self.end;
         if is_new_round
             || limited
-            || (!self.is_limited && self.most_out.is_none_or(|most| out.segments > most))
+            || (!self.is_limited && self.max_packets_out.is_none_or(|most| out.segments > most))
         {
             self.is_limited = limited;
-            self.most_out = Some(out.segments);
+            self.max_packets_out = Some(out.segments);
             self.end = out.nxt;
         }
         if self.is_full(control) {
-            self.begin_anew(now);
+            self.restart(now);
             return false;
         }
-        self.used = self.used.max(out.segments);
+        self.cwnd_used = self.cwnd_used.max(out.segments);
         true
     }
 }

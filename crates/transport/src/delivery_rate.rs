@@ -85,7 +85,7 @@ pub struct Totals {
 
 /// The state of the sender after an ACK.
 #[derive(Clone, Copy, Debug)]
-pub struct AckedNow {
+pub struct SenderState {
     /// Segments delivered and found lost since the connection began, this ACK included.
     pub delivered: u64,
     /// See `delivered`.
@@ -131,21 +131,21 @@ impl DeliveryRate {
 
     /// The oldest `segments` are acknowledged.
     #[inline]
-    pub fn forget_oldest(&mut self, segments: u64) {
+    pub fn remove_oldest(&mut self, segments: u64) {
         for _ in 0..segments {
             self.departures.pop_front();
         }
     }
 
     /// Segments were split or joined: the new ones begin in those at `places`.
-    pub fn cut(&mut self, places: &[usize]) {
+    pub fn resegment(&mut self, places: &[usize]) {
         let kept = places.iter().map_while(|&place| self.departures.get(place).copied());
         self.departures = kept.collect();
     }
 
     /// The segment at `place` is delivered; it had left at `left_at` and ends at `end`.
     #[inline]
-    pub fn deliver(&mut self, place: usize, left_at: Time, end: u64) {
+    pub fn on_delivered(&mut self, place: usize, left_at: Time, end: u64) {
         // A SACK may report many: the one that left last counts.
         let is_newest =
             self.newest.is_none_or(|newest| (left_at, end) > (self.first_sent, newest.end));
@@ -157,7 +157,7 @@ impl DeliveryRate {
 
     /// The segment at `place` is found lost.
     #[inline]
-    pub fn lose(&mut self, place: usize) {
+    pub fn on_lost(&mut self, place: usize) {
         if self.reports_losses {
             self.lost.extend(self.departures.get(place));
         }
@@ -165,7 +165,7 @@ impl DeliveryRate {
 
     /// The rate of the last sample that the application did not limit, or that was as fast
     /// (`tcpi_delivery_rate`).
-    pub fn last(&self, mss: u64) -> Option<Rate> {
+    pub fn last_rate(&self, mss: u64) -> Option<Rate> {
         self.last.map(|(delivered, interval)| rate(delivered * mss, interval))
     }
 
@@ -205,8 +205,8 @@ impl DeliveryRate {
 
     /// Makes the sample of an ACK. Only a controller that asked for samples gets it.
     #[inline]
-    pub fn sample(&mut self, now: Time, ack: Delivery, state: AckedNow) -> Option<RateSample> {
-        let AckedNow { delivered, lost, mss, min_rtt, clock } = state;
+    pub fn sample(&mut self, now: Time, ack: Delivery, state: SenderState) -> Option<RateSample> {
+        let SenderState { delivered, lost, mss, min_rtt, clock } = state;
         if self.app_limited.is_some_and(|until| delivered > until) {
             self.app_limited = None;
         }

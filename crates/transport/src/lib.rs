@@ -24,7 +24,7 @@ mod rtt;
 
 pub use clock::Clock;
 pub use cwnd_validation::{CwndValidation, Outstanding};
-pub use delivery_rate::{AckedNow, Delivery, DeliveryRate, Totals};
+pub use delivery_rate::{Delivery, DeliveryRate, SenderState, Totals};
 pub use pacing::{Burst, Pacing};
 pub use rounds::Rounds;
 pub use rtt::{EIGHTH, Progressed, RtoEstimator, RtoLimits, Rtt};

@@ -11,11 +11,11 @@ pub struct Pacing {
     /// The next burst leaves no earlier (`tcp_wstamp_ns`).
     next: Time,
     /// A burst is held back until then.
-    holds: bool,
+    is_holding: bool,
     /// The sender paces.
     is_on: bool,
     /// The departure time of the burst that is leaving, how late it was, and its bytes so far.
-    began: Time,
+    burst_departure: Time,
     credit: Duration,
     bytes: u64,
 }
@@ -37,8 +37,8 @@ impl Pacing {
     /// Whether a burst is held back.
     #[inline]
     #[must_use]
-    pub fn holds(&self) -> bool {
-        self.holds
+    pub fn is_holding(&self) -> bool {
+        self.is_holding
     }
 
     /// Whether the packet that left last was paced.
@@ -58,15 +58,15 @@ impl Pacing {
     /// The departure of the burst that is leaving.
     #[inline]
     #[must_use]
-    pub fn began(&self) -> Time {
-        self.began
+    pub fn burst_departure(&self) -> Time {
+        self.burst_departure
     }
 
     /// The departure of the burst that is held back; never, if none is.
     #[inline]
     #[must_use]
     pub fn due(&self) -> Time {
-        if self.holds { self.next } else { Time::NEVER }
+        if self.is_holding { self.next } else { Time::NEVER }
     }
 
     /// The time until the next burst, in whole jiffies (`tcp_pacing_delay`).
@@ -79,14 +79,14 @@ impl Pacing {
     /// The pacing timer ran out.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
-        self.holds &= self.next > now;
+        self.is_holding &= self.next > now;
     }
 
     /// Whether a burst must wait, if bursts are paced here at all; the timer then runs for it.
     #[inline]
     pub fn hold(&mut self, now: Time, paces: bool) -> bool {
-        self.holds = paces && self.next > now;
-        self.holds
+        self.is_holding = paces && self.next > now;
+        self.is_holding
     }
 
     /// A packet leaves, and the next burst is put off by the time that its bytes take. A burst that
@@ -95,12 +95,12 @@ impl Pacing {
     pub fn on_sent(&mut self, now: Time, burst: Burst) {
         self.is_on = true;
         if !burst.goes_on {
-            self.began = self.next.max(now);
-            self.credit = self.began.since(self.next);
+            self.burst_departure = self.next.max(now);
+            self.credit = self.burst_departure.since(self.next);
             self.bytes = 0;
         }
         self.bytes += burst.bytes;
-        self.next = self.began;
+        self.next = self.burst_departure;
         if burst.rate > 0 {
             let nanos = u128::from(self.bytes) * NANOS / u128::from(burst.rate);
             let time = Duration::from_nanos(nanos as u64);

@@ -47,7 +47,7 @@ pub struct Rtt {
     sum_nanos: u64,
     count: u64,
     /// The least RTT of the path, the handshake's included; [`Duration::MAX`] until there is one.
-    of_path: Duration,
+    min_of_path: Duration,
 }
 
 /// The variation of RTTs.
@@ -95,7 +95,7 @@ impl Rtt {
             latest: Duration::ZERO,
             sum_nanos: 0,
             count: 0,
-            of_path: Duration::MAX,
+            min_of_path: Duration::MAX,
         }
     }
 
@@ -134,12 +134,12 @@ impl Rtt {
         let least = micros(limits.min);
         let deviation = if let Estimate::Linux(mut deviation) = self.estimate {
             let error = i64::from(measured) - i64::from(self.srtt_eighths >> 3);
-            self.srtt_eighths = within(i64::from(self.srtt_eighths) + error).max(1);
+            self.srtt_eighths = in_32_bits(i64::from(self.srtt_eighths) + error).max(1);
             let mut change = error.abs() - i64::from(deviation.now >> 2);
             if error < 0 && change > 0 {
                 change >>= 3;
             }
-            deviation.now = within(i64::from(deviation.now) + change);
+            deviation.now = in_32_bits(i64::from(deviation.now) + change);
             if deviation.now > deviation.max {
                 deviation.max = deviation.now;
                 deviation.rttvar = deviation.rttvar.max(deviation.max);
@@ -168,13 +168,13 @@ impl Rtt {
     #[inline]
     #[must_use]
     pub fn min_rtt(&self) -> Duration {
-        self.of_path
+        self.min_of_path
     }
 
     /// An RTT of the path.
     #[inline]
-    pub fn note_path(&mut self, rtt: Duration) {
-        self.of_path = self.of_path.min(rtt);
+    pub fn update_min_rtt(&mut self, rtt: Duration) {
+        self.min_of_path = self.min_of_path.min(rtt);
     }
 
     /// The last RTT of a segment sent once; zero until there is one.
@@ -186,19 +186,19 @@ impl Rtt {
     /// The least and the greatest RTT of those counted, how many they are, and their sum in
     /// nanoseconds.
     #[must_use]
-    pub fn counted(&self) -> (Duration, Duration, u64, u64) {
+    pub fn recorded(&self) -> (Duration, Duration, u64, u64) {
         (self.min, self.max, self.count, self.sum_nanos)
     }
 
     /// The counts of the report begin anew.
-    pub fn begin_report(&mut self) {
+    pub fn restart_record(&mut self) {
         (self.min, self.max) = (Duration::MAX, Duration::ZERO);
         (self.sum_nanos, self.count) = (0, 0);
     }
 
     /// Counts an RTT in what is reported of the connection.
     #[inline]
-    pub fn note(&mut self, rtt: Duration) {
+    pub fn record(&mut self, rtt: Duration) {
         self.min = self.min.min(rtt);
         self.max = self.max.max(rtt);
         self.latest = rtt;
@@ -242,7 +242,7 @@ impl Rtt {
     }
 
     /// The RTO without backoff.
-    pub fn plain(&self) -> Duration {
+    pub fn base_rto(&self) -> Duration {
         self.base
     }
 
@@ -265,7 +265,7 @@ fn micros(duration: Duration) -> u32 {
 
 /// A value in the kernel's 32 bits. An RTT beyond them (537 s) wraps in the kernel and saturates
 /// here.
-fn within(value: i64) -> u32 {
+fn in_32_bits(value: i64) -> u32 {
     value.clamp(0, i64::from(u32::MAX)) as u32
 }
 
@@ -327,7 +327,7 @@ mod tests {
         let mut rtt = Rtt::new(&rfc());
         rtt.count = 416_667 * 3_600;
         rtt.sum_nanos = millis(100).as_nanos() * rtt.count;
-        rtt.note(millis(100));
+        rtt.record(millis(100));
         assert_eq!(rtt.mean(), millis(100));
     }
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use tcplab_cc::testing::{FLOW, INIT};
 use tcplab_cc::{Ack, CongestionControl, FlowState, Params, RateSample, Round, build};
 use tcplab_transport::{
-    AckedNow, Burst, Clock, CwndValidation, Delivery, DeliveryRate, Outstanding, Pacing,
-    Progressed, Rounds, RtoEstimator, RtoLimits, Rtt, Totals,
+    Burst, Clock, CwndValidation, Delivery, DeliveryRate, Outstanding, Pacing, Progressed, Rounds,
+    RtoEstimator, RtoLimits, Rtt, SenderState, Totals,
 };
 use tcplab_units::{Duration, Rate, Time};
 
@@ -87,14 +87,15 @@ impl Quic {
         let in_flight_before = self.out().segments;
         self.sent.pop_front();
         self.oldest += 1;
-        self.rates.deliver(0, left_at, self.oldest);
-        self.rates.forget_oldest(1);
+        self.rates.on_delivered(0, left_at, self.oldest);
+        self.rates.remove_oldest(1);
         let Outstanding { una, nxt, segments } = self.out();
         let rtt = now.since(left_at);
         self.rtt.sample(rtt, Progressed { una, nxt }, &LIMITS);
-        self.rtt.note_path(rtt);
+        self.rtt.update_min_rtt(rtt);
         let min_rtt = self.rtt.min_rtt();
-        let state = AckedNow { delivered: una, lost: 0, mss: PACKET, min_rtt, clock: Clock::Exact };
+        let state =
+            SenderState { delivered: una, lost: 0, mss: PACKET, min_rtt, clock: Clock::Exact };
         let rate = self.rates.sample(now, Delivery { count: 1, is_delayed: false }, state);
         let counts = Ack { acked: 1, credit: 1, delivered: 1, ..Ack::default() };
         let ack = Ack { rtt: Some(rtt), rate, in_flight_before, ..counts };

@@ -146,7 +146,7 @@ impl Answer {
             return Step::Acted;
         }
         if self.polls && self.heard == 0 {
-            stream.look();
+            stream.on_poll();
         }
         Step::Waits
     }

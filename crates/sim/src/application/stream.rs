@@ -26,7 +26,7 @@ pub(crate) trait Stream {
     /// Reads up to so many of the available bytes.
     fn read(&mut self, now: Time, most: u64) -> u64;
     /// Waits for data to read, in a call that also checks for buffer space.
-    fn look(&mut self);
+    fn on_poll(&mut self);
     /// Closes the sending direction.
     fn finish(&mut self);
     /// Whether the other end has closed and everything it wrote has arrived.
@@ -41,8 +41,8 @@ impl Stream for Endpoint {
         }
         // A program that need not stop leaves it to the send buffer to block it, where the buffer
         // does so.
-        let ahead = (how == Writing::MayStop || !self.paces_writer()).then_some(READY);
-        self.write_ahead(bytes, ahead)
+        let ahead = (how == Writing::MayStop || !self.blocks_writer()).then_some(READY);
+        self.write_with_lowat(bytes, ahead)
     }
 
     #[inline]
@@ -51,8 +51,8 @@ impl Stream for Endpoint {
     }
 
     #[inline]
-    fn look(&mut self) {
-        Self::look(self);
+    fn on_poll(&mut self) {
+        Self::on_poll(self);
     }
 
     #[inline]

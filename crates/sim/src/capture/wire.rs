@@ -3,7 +3,7 @@
 
 use crate::packet::{ecn_bits, flag_bits};
 use crate::udp::Fragment;
-use tcplab_tcp::{FastOpenOption, Flags, IP_HEADER, Segment, TCP_HEADER, TooLarge};
+use tcplab_tcp::{FastOpenOption, Flags, FragNeeded, IP_HEADER, Segment, TCP_HEADER};
 
 /// IP protocol numbers.
 pub const ICMP: u8 = 1;
@@ -172,7 +172,7 @@ pub fn write_fragment(fragment: &Fragment, (from, to): (Side, Side), bytes: &mut
 
 /// Appends an ICMP message, "fragmentation needed" (RFC 1191 §4), which quotes the segment of these
 /// sides with the IP header that the router saw.
-pub fn write_notice(message: &TooLarge, quoted: &Ip, sides: (Side, Side), bytes: &mut Vec<u8>) {
+pub fn write_notice(message: &FragNeeded, quoted: &Ip, sides: (Side, Side), bytes: &mut Vec<u8>) {
     let begin = bytes.len();
     bytes.extend([3, 4, 0, 0, 0, 0]);
     bytes.extend(message.mtu.to_be_bytes());
@@ -325,7 +325,7 @@ mod tests {
             .with_timestamps(timestamps)
             .with_sack([(SeqNumber(100), SeqNumber(200))])
             .with_payload(1436);
-        let message = segment.too_large(1000, 1500);
+        let message = segment.frag_needed(1000, 1500);
         let quoted = ip_of_segment(&message.quoted(), (A, B), 3, 64);
         let mut bytes = Vec::new();
         write_notice(&message, &quoted, (A, B), &mut bytes);

@@ -120,7 +120,7 @@ impl<'a> World<'a> {
 
     /// The end sends no more requests, and does not wait.
     fn leave(&mut self, end: usize) {
-        self.asked_all(end).leave();
+        self.asked_all(end).orphan();
     }
 
     fn asked_all(&mut self, end: usize) -> &mut Endpoint {

@@ -23,7 +23,7 @@ impl World<'_> {
         connection.transfer = Some(transfer);
         (connection.size, connection.began) = (size, now);
         connection.before = sender.counters();
-        sender.begin_rtts();
+        sender.restart_rtt_record();
         let flow = &self.flows[connection.flow];
         if !matches!(flow.kind, Kind::Requests(_)) {
             (connection.name, connection.label) = (Some(transfer + 1), None);
@@ -143,7 +143,7 @@ impl World<'_> {
             }
             let sender = &mut self.connections.ends[2 * pair].endpoint;
             let rtt = sender.rtt().map(round_trips);
-            sender.begin_rtts();
+            sender.restart_rtt_record();
             connection.rtt = together(rtt, connection.rtt);
             let counters = counters(sender.counters(), connection.before);
             let bytes = received(&self.connections.ends[2 * pair + 1].program).0;

@@ -58,7 +58,7 @@ impl World<'_> {
         let programs = [Program::Send(send), Program::Receive(Receive::default())];
         let pair = self.add_connection(number, programs, false);
         if is_copied {
-            self.connections.ends[2 * pair + 1].endpoint.expect_copies();
+            self.connections.ends[2 * pair + 1].endpoint.expect_copied_data();
         }
         pair
     }
@@ -130,7 +130,7 @@ impl World<'_> {
         let Program::Send(send) = &mut end.program else { return };
         let next = send.switch(now, flow.start);
         if send.is_on() && !begins {
-            end.endpoint.try_to_write();
+            end.endpoint.wake_writer();
         }
         self.network.set_timer(flow.timer, next, Order::Last);
         self.tell_memory(sender);

@@ -30,19 +30,21 @@ impl<'a> World<'a> {
         self.keep_ways(change);
         for CcChange { ends, .. } in &change.cc {
             for &end in ends {
-                self.adopt(end);
+                self.set_congestion_control(end);
             }
         }
     }
 
     /// Moves all connections of an end of a flow to its new congestion control.
-    fn adopt(&mut self, end: usize) {
+    fn set_congestion_control(&mut self, end: usize) {
         let (flow, side, now) = (end / 2, end % 2, self.network.now());
         for pair in 0..self.connections.pairs.len() {
             let known = &self.connections.pairs[pair];
             if known.flow == flow && !known.is_free {
                 let control = self.connections.control(self.present, (flow, side));
-                self.connections.ends[2 * pair + side].endpoint.adopt(now, control);
+                self.connections.ends[2 * pair + side]
+                    .endpoint
+                    .set_congestion_control(now, control);
             }
         }
     }

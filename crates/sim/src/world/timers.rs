@@ -1,7 +1,7 @@
 //! Expired timers: those of connections, in the order of the kernel's timer wheel, and all others
 //! by their owners.
 
-use super::{Owner, World, turn_wheel};
+use super::{Owner, World, note_timer_expiry};
 use crate::connections::End;
 use crate::cpu::Work;
 use std::cmp::Reverse;
@@ -95,16 +95,16 @@ impl World<'_> {
         self.tell_memory(end);
         self.turns = self.turns.wrapping_add(1);
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
-        turn_wheel(now, self.turned, endpoint);
+        note_timer_expiry(now, self.turned, endpoint);
         *last = self.turns;
-        let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
+        let lets_go = !self.holding.is_empty() && endpoint.is_hrtimer_due(now);
         let wheel = endpoint.wheel();
         if endpoint.on_timer(now) {
             self.turned[wheel as usize] = now;
         }
         self.serve(end);
         if lets_go {
-            self.let_go(now);
+            self.send_compressed_acks(now);
         }
     }
 
@@ -119,7 +119,7 @@ impl World<'_> {
         let now = self.network.now();
         due.sort_by_key(|&end| {
             let End { endpoint, last, .. } = &self.connections.ends[end];
-            let turn = endpoint.turn_at(now);
+            let turn = endpoint.expiry_order(now);
             let held = self.holding.iter().position(|&holds| holds == end);
             let held = held.filter(|_| turn.is_none()).unwrap_or(usize::MAX);
             (turn.is_none(), turn, held, Reverse(*last), Reverse(end))
@@ -133,18 +133,18 @@ impl World<'_> {
     /// order of their latest expiry, up to the first that is not due, such as the pacing timer that
     /// its sender has just armed (`__hrtimer_run_queues`).
     #[cold]
-    fn let_go(&mut self, now: Time) {
+    fn send_compressed_acks(&mut self, now: Time) {
         let holding = std::mem::take(&mut self.holding);
         let ends = &self.connections.ends;
-        let held_from = |end: usize| ends[end].endpoint.held_from();
+        let earliest = |end: usize| ends[end].endpoint.compressed_ack_from();
         let held: Vec<_> =
-            holding.into_iter().filter_map(|end| Some((held_from(end)?, end))).collect();
+            holding.into_iter().filter_map(|end| Some((earliest(end)?, end))).collect();
         let due = held.iter().filter(|&&(from, _)| from <= now);
-        let latest = due.filter_map(|&(_, end)| ends[end].endpoint.held_until()).max();
+        let latest = due.filter_map(|&(_, end)| ends[end].endpoint.compressed_ack_until()).max();
         let sooner = |&until: &Time| until > now && latest.is_some_and(|latest| until < latest);
         let first_paced = self.paced.iter().copied().filter(sooner).min().unwrap_or(Time::NEVER);
         let is_ready = |&(from, end): &(Time, usize)| {
-            let until = ends[end].endpoint.held_until();
+            let until = ends[end].endpoint.compressed_ack_until();
             from <= now && until.is_some_and(|until| until <= first_paced)
         };
         let (mut ready, others): (Vec<_>, Vec<_>) = held.into_iter().partition(is_ready);
@@ -152,7 +152,7 @@ impl World<'_> {
         // Equal times go in the order in which the timers were set.
         ready.sort_by_key(|&(from, _)| from);
         for (_, end) in ready {
-            self.connections.ends[end].endpoint.let_go();
+            self.connections.ends[end].endpoint.send_compressed_ack();
             self.serve(end);
         }
     }

@@ -80,7 +80,7 @@ impl CwndReduction {
     }
 
     /// Leads to this window from now on.
-    pub fn aim_at(&mut self, target: u64) {
+    pub fn set_target(&mut self, target: u64) {
         self.target = target;
     }
 
@@ -92,7 +92,7 @@ impl CwndReduction {
 
     /// The window at the end, where it depends on how the reduction went. `burst` segments may
     /// leave at once then.
-    pub fn reached(&self, in_flight: u64, burst: u64) -> Option<u64> {
+    pub fn final_cwnd(&self, in_flight: u64, burst: u64) -> Option<u64> {
         let is_halving = matches!(self.way, Way::Halving { .. });
         is_halving.then(|| self.cwnd.min(self.target).min(in_flight + burst))
     }
@@ -166,7 +166,7 @@ mod tests {
     fn halving_goes_on_below_the_target_if_the_floor_is_lower() {
         let mut reduction = CwndReduction::begin(WindowReduction::Halving, 20, 10, 5).unwrap();
         sent_by_halves(&mut reduction, 19, 40);
-        assert_eq!((reduction.cwnd, reduction.reached(5, 3)), (5, Some(5)));
+        assert_eq!((reduction.cwnd, reduction.final_cwnd(5, 3)), (5, Some(5)));
     }
 
     #[test]
@@ -176,6 +176,6 @@ mod tests {
         reduction.on_ack(1, 12, false, 7);
         assert_eq!(reduction.cwnd, 8);
         reduction.on_ack(5, 0, true, 3);
-        assert_eq!((reduction.cwnd, reduction.reached(0, 3)), (4, Some(3)));
+        assert_eq!((reduction.cwnd, reduction.final_cwnd(0, 3)), (4, Some(3)));
     }
 }

@@ -4,10 +4,10 @@
 //!
 //! `tcp_event_data_recv`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`, `tcp_cleanup_rbuf`.
 
-use crate::ecn::Said;
-use crate::receiver::Size;
+use crate::ecn::EcnSigns;
+use crate::receiver::SizeClass;
 use crate::settings::Settings;
-use crate::timer::{InWheel, Place};
+use crate::timer::{OrderInWheel, WheelSlot};
 use tcplab_units::{Duration, Time};
 
 /// Milliseconds: `TCP_ATO_MIN`, `TCP_DELACK_MAX`.
@@ -16,12 +16,12 @@ const DELAY_MAX: u64 = 200;
 /// How long a delayed ACK may wait at the most where nothing else says so: half a second.
 const ATO_MAX: u64 = 500;
 /// Quick ACKs for a mark: its sender may have next to no window (`tcp_enter_quickack_mode`).
-const MARK_QUICKENS: u32 = 2;
+const QUICKACKS_FOR_MARK: u32 = 2;
 /// Duplicates that are told at once, one by one, and the most that wait for one ACK.
-const TOLD_AT_ONCE: u8 = 3;
+const DUPLICATES_AT_ONCE: u8 = 3;
 const MOST_COMPRESSED: u8 = 44;
 /// Duplicates wait for 5 % of the RTT, at most a millisecond, and the slack of the timer.
-const PATIENCE: Duration = Duration::from_millis(1);
+const MOST_DELAY: Duration = Duration::from_millis(1);
 pub(super) const SLACK: Duration = Duration::from_micros(100);
 
 /// The acknowledgments owed to the peer.
@@ -36,44 +36,44 @@ pub(super) struct LinuxDelayedAck {
     full: u64,
     /// The answer is to carry the ACK: both ends talk in turn, or the peer has sent its last
     /// (pingpong mode).
-    is_interactive: bool,
+    is_pingpong: bool,
     /// An ACK is owed.
     scheduled: bool,
     /// When the delay of that is over, in milliseconds of the clock.
     timeout: Option<u64>,
     /// Small or pushed segments that wait for their ACK.
     pushed: u8,
-    duplicates_told: u8,
+    dup_acks_sent: u8,
     compressed: u8,
     /// The earliest expiry of the timer of compressed ACKs. The ACK leaves with the next
     /// high-resolution timer after it, at the latest `SLACK` later.
-    patient_until: Time,
+    compressed_until: Time,
     /// The ACK that the duplicates wait for.
     compressed_next: u64,
     /// When the last segment came.
     last_segment: Option<Time>,
     /// When the timer of delayed ACKs runs out. An ACK that leaves earlier does not stop it.
-    timer: Place,
+    timer: WheelSlot,
 }
 
 /// A segment with data that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
-    pub size: Size,
+    pub size: SizeClass,
     /// Payload bytes of a full segment, this one included.
     pub full: u64,
     pub pushed: bool,
     /// In order, and with that of use; otherwise out of order.
     pub in_order: bool,
-    pub said: Said,
+    pub ecn_signs: EcnSigns,
     /// Data is missing before some that arrived.
     pub has_gap: bool,
     /// SACK blocks report out-of-order data.
     pub has_sack: bool,
     /// The segment forced out the pending compressed ACK (`tcp_sack_new_ofo_skb`).
-    pub told: bool,
+    pub flushed_ack: bool,
     /// The last gap was filled by it.
-    pub filled: bool,
+    pub fills_gap: bool,
     /// All that the peer sends has arrived.
     pub finished: bool,
     /// The next offset expected, and the last that was acknowledged.
@@ -82,7 +82,7 @@ pub(crate) struct Arrived {
     /// The window last offered.
     pub window: u64,
     /// A window as large could be offered now.
-    pub holds: bool,
+    pub can_repeat_window: bool,
     /// This segment made the window larger.
     pub opened: bool,
     /// Less than half of the buffer is free.
@@ -107,17 +107,17 @@ impl LinuxDelayedAck {
     }
 
     /// A segment arrived.
-    pub fn note_segment(&mut self, now: Time) {
+    pub fn on_segment(&mut self, now: Time) {
         self.last_segment = Some(now);
     }
 
     /// The turn of the timer of delayed ACKs among those that run out now.
-    pub fn turn_at(&self, now: Time) -> Option<InWheel> {
-        self.timer.turn_at(now)
+    pub fn expiry_order(&self, now: Time) -> Option<OrderInWheel> {
+        self.timer.expiry_order(now)
     }
 
     /// The place of that timer.
-    pub fn place(&mut self) -> &mut Place {
+    pub fn slot(&mut self) -> &mut WheelSlot {
         &mut self.timer
     }
 
@@ -128,18 +128,18 @@ impl LinuxDelayedAck {
     }
 
     /// No more quick ACKs.
-    pub fn stop_hurrying(&mut self) {
+    pub fn end_quickack(&mut self) {
         self.quick = 0;
     }
 
     /// Whether duplicates wait for their ACK.
-    pub fn holds_back(&self) -> bool {
+    pub fn is_compressing(&self) -> bool {
         self.compressed > 0
     }
 
     /// Until when they wait whatever happens.
-    pub fn patient_until(&self) -> Time {
-        self.patient_until
+    pub fn compressed_until(&self) -> Time {
+        self.compressed_until
     }
 
     /// Whether the timer of delayed ACKs runs (`ICSK_ACK_TIMER`).
@@ -152,19 +152,19 @@ impl LinuxDelayedAck {
         self.scheduled = true;
         self.full = arrived.full;
         match arrived.size {
-            Size::Full => self.pushed = self.pushed.max(u8::from(arrived.pushed)),
-            Size::Repeated => {}
-            Size::Small => self.pushed = (self.pushed + 1).min(2),
+            SizeClass::Full => self.pushed = self.pushed.max(u8::from(arrived.pushed)),
+            SizeClass::Repeated => {}
+            SizeClass::Small => self.pushed = (self.pushed + 1).min(2),
         }
         if arrived.in_order {
             self.adapt(now, arrived, settings);
         }
-        if arrived.said.marked && !arrived.told {
-            self.on_mark(arrived.window);
+        if arrived.ecn_signs.marked && !arrived.flushed_ack {
+            self.on_ce_mark(arrived.window);
         }
         self.quick |= u32::from(arrived.opened);
-        self.is_interactive |= arrived.finished;
-        if arrived.told {
+        self.is_pingpong |= arrived.finished;
+        if arrived.flushed_ack {
             self.scheduled = false;
             return Time::NEVER;
         }
@@ -172,10 +172,10 @@ impl LinuxDelayedAck {
         if is_much && arrived.is_short {
             self.quick = 0;
         }
-        let is_much = is_much && arrived.holds;
-        let is_quick = self.quick > 0 && !self.is_interactive;
-        let is_told_at_once = arrived.said.reduced || arrived.said.changed;
-        if is_much || is_quick || arrived.filled || is_told_at_once {
+        let is_much = is_much && arrived.can_repeat_window;
+        let is_quick = self.quick > 0 && !self.is_pingpong;
+        let must_echo_now = arrived.ecn_signs.reduced || arrived.ecn_signs.changed;
+        if is_much || is_quick || arrived.fills_gap || must_echo_now {
             return Time::ZERO;
         }
         if settings.delayed_ack.is_none() || settings.ack_every == 1 {
@@ -192,23 +192,23 @@ impl LinuxDelayedAck {
     }
 
     /// The first mark came, or what could not be marked.
-    pub fn on_mark(&mut self, window: u64) {
-        self.quicken(window, MARK_QUICKENS);
-        self.is_interactive = false;
+    pub fn on_ce_mark(&mut self, window: u64) {
+        self.enter_quickack(window, QUICKACKS_FOR_MARK);
+        self.is_pingpong = false;
         self.ato = ATO_MIN;
     }
 
     /// A repair came that was not needed: its sender does not get our ACKs, or not in time. The ACK
     /// for it counts among the quick ones unless an ACK has left since the segment was new
     /// (`tcp_data_queue`, and `tcp_send_dupack` for what is older).
-    pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
-        self.quicken(window, settings.quick_ack);
-        self.is_interactive = false;
+    pub fn on_old_data(&mut self, recent: bool, window: u64, settings: &Settings) {
+        self.enter_quickack(window, settings.quick_ack);
+        self.is_pingpong = false;
         self.ato = ATO_MIN;
         self.scheduled |= recent;
     }
 
-    fn quicken(&mut self, window: u64, most: u32) {
+    fn enter_quickack(&mut self, window: u64, most: u32) {
         let segments = window / (2 * self.full);
         let segments = if segments == 0 { 2 } else { segments }.min(u64::from(most));
         self.quick = self.quick.max(segments as u32);
@@ -217,7 +217,7 @@ impl LinuxDelayedAck {
     fn adapt(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
         let rto = arrived.rto.as_millis();
         if self.ato == 0 {
-            self.quicken(arrived.window, settings.quick_ack);
+            self.enter_quickack(arrived.window, settings.quick_ack);
             self.ato = ATO_MIN;
         } else {
             let gap = clock(now) - self.last_arrival;
@@ -226,7 +226,7 @@ impl LinuxDelayedAck {
             } else if gap < self.ato {
                 self.ato = ((self.ato >> 1) + gap).min(rto).min(DELAY_MAX);
             } else if gap > rto {
-                self.quicken(arrived.window, settings.quick_ack);
+                self.enter_quickack(arrived.window, settings.quick_ack);
             }
         }
         self.last_arrival = clock(now);
@@ -235,7 +235,7 @@ impl LinuxDelayedAck {
     fn delay(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         let mut ato = self.ato;
         if ato > ATO_MIN {
-            let is_short = self.pushed > 0 || self.is_interactive;
+            let is_short = self.pushed > 0 || self.is_pingpong;
             let mut most = if is_short { DELAY_MAX } else { ATO_MAX };
             if !arrived.srtt.is_zero() {
                 most = most.min(arrived.srtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
@@ -262,40 +262,40 @@ impl LinuxDelayedAck {
         }
         if self.compressed_next != arrived.next {
             self.compressed_next = arrived.next;
-            self.duplicates_told = 0;
+            self.dup_acks_sent = 0;
         }
-        if self.duplicates_told < TOLD_AT_ONCE {
-            self.duplicates_told += 1;
+        if self.dup_acks_sent < DUPLICATES_AT_ONCE {
+            self.dup_acks_sent += 1;
             return Time::ZERO;
         }
         if self.compressed == 0 {
-            let patience = Duration::from_nanos((arrived.rtt / 20).as_nanos());
-            self.patient_until = now + PATIENCE.min(patience);
+            let request = Duration::from_nanos((arrived.rtt / 20).as_nanos());
+            self.compressed_until = now + MOST_DELAY.min(request);
         }
         self.compressed += 1;
-        let due = self.patient_until + SLACK;
+        let due = self.compressed_until + SLACK;
         // The timer of delayed ACKs lets go what is held back, whatever it was set for.
-        if self.timer.is_ahead(now) { self.timer.out().min(due) } else { due }
+        if self.timer.expires_after(now) { self.timer.expires().min(due) } else { due }
     }
 
     /// The application has read all there is to read. Says whether an ACK is due for it.
     pub fn on_read(&self, next: u64, acked: u64, holds_nothing: bool) -> bool {
-        let is_pushed = self.pushed > u8::from(self.is_interactive);
+        let is_pushed = self.pushed > u8::from(self.is_pingpong);
         self.scheduled && (next - acked > self.full || (is_pushed && holds_nothing))
     }
 
     /// The time that an ACK says it is: one that was held back, when the last segment came.
-    pub fn stamp(&self, now: Time) -> Time {
-        let is_late = self.compressed > 0 && self.timer.out() != now;
+    pub fn timestamp_clock(&self, now: Time) -> Time {
+        let is_late = self.compressed > 0 && self.timer.expires() != now;
         self.last_segment.filter(|_| is_late).unwrap_or(now)
     }
 
     /// The delay is over.
     pub fn on_timer(&mut self, now: Time, rto: Duration) {
         if self.timeout.take_if(|timeout| *timeout <= clock(now)).is_some() {
-            if self.is_interactive && self.scheduled {
+            if self.is_pingpong && self.scheduled {
                 // No answer came in time to carry it.
-                self.is_interactive = false;
+                self.is_pingpong = false;
                 self.ato = ATO_MIN;
             } else {
                 self.ato = (self.ato << 1).min(rto.as_millis()).min(DELAY_MAX);
@@ -305,11 +305,11 @@ impl LinuxDelayedAck {
 
     /// Data left. Soon after some arrived, it is an answer (`tcp_event_data_sent`).
     pub fn on_data_sent(&mut self, now: Time) {
-        self.is_interactive |= clock(now) - self.last_arrival < self.ato;
+        self.is_pingpong |= clock(now) - self.last_arrival < self.ato;
     }
 
     /// An ACK left, alone or with data.
-    pub fn on_sent(&mut self) {
+    pub fn on_ack_sent(&mut self) {
         if self.quick > 0 && self.scheduled {
             self.quick -= 1;
             if self.quick == 0 {

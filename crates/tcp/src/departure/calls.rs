@@ -2,7 +2,7 @@
 
 use crate::departure::data::Data;
 use crate::departure::send_buffer::{SendBuffer, Sizes};
-use crate::departure::tso::{MOST_BYTES, least};
+use crate::departure::tso::{MOST_BYTES, min_limit};
 use crate::departure::{Departure, Stream, Window};
 use crate::settings::Settings;
 use std::ops::Range;
@@ -10,12 +10,12 @@ use tcplab_units::Time;
 
 /// A call of the application that writes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
+pub(crate) struct WriteCall {
     pub bytes: u64,
     /// The application does not wait in its calls: with so much that has not left there is no room.
     pub lowat: Option<u64>,
     /// The memory of the host runs short.
-    pub is_tight: bool,
+    pub is_above_low: bool,
     /// Windows of data for which a buffer has room, and the MSS that both ends agreed on.
     pub windows: u64,
     pub agreed_mss: u16,
@@ -32,12 +32,12 @@ impl Departure {
     /// many bytes that took.
     pub fn write(
         &mut self,
-        call: Call,
+        call: WriteCall,
         stream: &Stream,
         window: Window,
         settings: &Settings,
     ) -> u64 {
-        let Call { bytes, lowat, is_tight, windows, agreed_mss } = call;
+        let WriteCall { bytes, lowat, is_above_low, windows, agreed_mss } = call;
         let unsent = stream.unsent();
         let sizes = Sizes {
             packet: packet_bytes(stream),
@@ -47,15 +47,15 @@ impl Departure {
         let buffer = self.buffer.get_or_insert_with(|| {
             Box::new(SendBuffer::new(settings, window.cwnd, windows, agreed_mss))
         });
-        (buffer.is_tight, buffer.polls) = (is_tight, lowat.is_some());
-        buffer.lowat = least(lowat, settings.most_unsent);
+        (buffer.is_above_low, buffer.is_nonblocking) = (is_above_low, lowat.is_some());
+        buffer.lowat = min_limit(lowat, settings.most_unsent);
         buffer.is_copied = self.copies;
         // Unless the ACK that may have made room found nothing that could leave.
-        buffer.tell_room_after_ack(window.cwnd, window.has_room(), unsent);
-        buffer.poll(unsent);
+        buffer.signal_write_space_after_ack(window.cwnd, window.has_room(), unsent);
+        buffer.poll_write_space(unsent);
         let taken = buffer.write(bytes, unsent, sizes);
-        if std::mem::take(&mut buffer.is_corked) {
-            self.go_on_when_sent();
+        if std::mem::take(&mut buffer.is_autocorked) {
+            self.resume_on_tx_completion();
         }
         taken
     }
@@ -66,32 +66,32 @@ impl Departure {
     }
 
     /// The application waits in a call that looks for room as well.
-    pub fn look_for_room(&mut self, unsent: u64) {
+    pub fn on_poll(&mut self, unsent: u64) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.look(unsent);
+            buffer.on_poll(unsent);
         }
     }
 
     /// The application writes next without having been told of room.
-    pub fn try_to_write(&mut self) {
+    pub fn wake_writer(&mut self) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.try_again();
+            buffer.wake_writer();
         }
     }
 
     /// All that an ACK lets go has left: the application may hear of room. Says whether the buffer
     /// was fitted to the window.
     #[inline]
-    pub fn tell_room_after_ack(&mut self, window: Window, unsent: u64) -> bool {
+    pub fn signal_write_space_after_ack(&mut self, window: Window, unsent: u64) -> bool {
         let has_room = window.has_room();
-        self.buffer
-            .as_mut()
-            .is_some_and(|buffer| buffer.tell_room_after_ack(window.cwnd, has_room, unsent))
+        self.buffer.as_mut().is_some_and(|buffer| {
+            buffer.signal_write_space_after_ack(window.cwnd, has_room, unsent)
+        })
     }
 
     /// The application waits for room.
-    pub fn owes_room(&self) -> bool {
-        self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room())
+    pub fn owes_write_space(&self) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.owes_write_space())
     }
 
     /// Bytes of memory that written data takes, where a buffer of packets holds it.
@@ -110,42 +110,42 @@ fn packet_bytes(stream: &Stream) -> u64 {
 /// What leaves.
 impl Departure {
     /// Data begins, with this window.
-    pub fn begin(&mut self, cwnd: u64, windows: u64) {
+    pub fn init_buffer_space(&mut self, cwnd: u64, windows: u64) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.begin(cwnd, windows);
+            buffer.init_buffer_space(cwnd, windows);
         }
     }
 
     /// The SYN carries `payload` bytes (RFC 7413).
-    pub fn begin_with_syn(&mut self, call: Call, cwnd: u64, settings: &Settings) {
-        let Call { bytes, windows, agreed_mss, .. } = call;
+    pub fn begin_with_syn(&mut self, call: WriteCall, cwnd: u64, settings: &Settings) {
+        let WriteCall { bytes, windows, agreed_mss, .. } = call;
         let mut buffer = SendBuffer::new(settings, cwnd, windows, agreed_mss);
-        buffer.begin_with(bytes);
+        buffer.begin_with_syn(bytes);
         self.buffer = Some(Box::new(buffer));
     }
 
     /// When data, a SYN or a SYN-ACK last left.
-    pub fn last_sent(&self) -> Time {
-        self.last_sent
+    pub fn last_data_sent(&self) -> Time {
+        self.last_data_sent
     }
 
     /// Data, a SYN or a SYN-ACK leaves.
     #[inline]
     pub fn note_sent(&mut self, now: Time) {
-        self.last_sent = now;
+        self.last_data_sent = now;
     }
 
     /// A segment with data or a FIN leaves: it needs no leave to be small any more.
     #[inline]
     pub fn note_data_sent(&mut self, now: Time) {
-        self.last_sent = now;
+        self.last_data_sent = now;
         self.overrides_silly_window = false;
     }
 
     /// Any segment leaves, ACKs included.
     #[inline]
-    pub fn note_left(&mut self, now: Time) {
-        self.last_left = now;
+    pub fn note_segment_sent(&mut self, now: Time) {
+        self.last_segment_sent = now;
     }
 
     /// The persist timer ran out: the next segment may be small.
@@ -159,14 +159,14 @@ impl Departure {
     /// The device has transmitted: what was held back goes on.
     pub fn resume(&mut self) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.go_on();
+            buffer.resume();
         }
     }
 
     /// What came is no reason for data to leave.
-    pub fn stay(&mut self) {
+    pub fn suppress_sending(&mut self) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.stay();
+            buffer.suppress_sending();
         }
     }
 
@@ -174,14 +174,14 @@ impl Departure {
     #[inline]
     pub fn note_new(&mut self, data: Data) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.catch_up(data.start + u64::from(data.payload));
+            buffer.mark_sent_up_to(data.start + u64::from(data.payload));
         }
     }
 
     /// Part of a packet leaves again, as far as `most` bytes. Says whether the receiver's
     /// application is to hear of its end at once.
-    pub fn note_again(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
-        self.buffer.as_mut().is_some_and(|buffer| buffer.again(now, range, most))
+    pub fn note_retransmission(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
+        self.buffer.as_mut().is_some_and(|buffer| buffer.retransmit(now, range, most))
     }
 }
 
@@ -189,9 +189,9 @@ impl Departure {
 impl Departure {
     /// An ACK came: the application may have room.
     #[inline]
-    pub fn look_again(&mut self) {
+    pub fn on_ack_received(&mut self) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.look_again();
+            buffer.on_ack_received();
         }
     }
 
@@ -203,9 +203,9 @@ impl Departure {
     }
 
     /// The receiver reports a block.
-    pub fn arrived(&mut self, block: &Range<u64>) {
+    pub fn on_sack_block(&mut self, block: &Range<u64>) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.arrived(block);
+            buffer.on_sack_block(block);
         }
     }
 
@@ -217,9 +217,9 @@ impl Departure {
     }
 
     /// What the receiver reported is not believed any more.
-    pub fn forget_arrivals(&mut self) {
+    pub fn forget_sacks(&mut self) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.forget_arrivals();
+            buffer.forget_sacks();
         }
     }
 
@@ -262,8 +262,8 @@ impl Departure {
     }
 
     /// Whether the packet that this place lies in was sent again.
-    pub fn was_again(&self, place: u64) -> bool {
-        self.buffer.as_ref().is_some_and(|buffer| buffer.was_again(place))
+    pub fn was_retransmitted(&self, place: u64) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.was_retransmitted(place))
     }
 
     /// Whether a packet that ends here is marked as pushed.

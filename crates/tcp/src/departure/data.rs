@@ -6,7 +6,7 @@ pub(crate) struct Data {
     pub start: u64,
     pub payload: u16,
     pub fin: bool,
-    pub again: bool,
+    pub is_retransmission: bool,
     /// A probe of the tail that was sent before; it has been noted.
     pub is_probe: bool,
     /// The last of several that leave together, or of all there is.

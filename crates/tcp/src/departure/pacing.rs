@@ -30,7 +30,7 @@ impl Departure {
     /// Whether it is too early for another burst.
     #[expect(clippy::inline_always, reason = "every segment passes here, and few are paced")]
     #[inline(always)]
-    pub fn hold(&mut self, now: Time, is_paced: bool) -> bool {
+    pub fn hold_for_pacing(&mut self, now: Time, is_paced: bool) -> bool {
         let paces = is_paced && !self.is_paced_by_device();
         self.bursts.pacing.hold(now, paces)
     }
@@ -42,9 +42,9 @@ impl Departure {
         let is_paced = self.bursts.pacing.due() <= now;
         if let Some(buffer) = self.buffer.as_mut() {
             if is_paced {
-                buffer.go_on();
+                buffer.resume();
             } else if has_outstanding {
-                buffer.stay();
+                buffer.suppress_sending();
             }
         }
         if is_paced {
@@ -63,22 +63,22 @@ impl Departure {
     /// The departure time of the data that is leaving, once it is paced.
     #[inline]
     pub fn data_leaves_at(&self, now: Time) -> Time {
-        if self.is_paced_by_device() { self.bursts.pacing.began() } else { now }
+        if self.is_paced_by_device() { self.bursts.pacing.burst_departure() } else { now }
     }
 
     /// The departure time of a segment that is sent now, by which its timestamp goes: the time of
     /// its burst, if it has data (`tcp_established_options` reads `skb_mstamp_ns`).
     #[cold]
-    pub fn departs(&self, now: Time, has_data: bool) -> Time {
+    pub fn paced_timestamp(&self, now: Time, has_data: bool) -> Time {
         let pacing = &self.bursts.pacing;
-        now.max(if has_data { pacing.began() } else { pacing.next() })
+        now.max(if has_data { pacing.burst_departure() } else { pacing.next() })
     }
 
     /// Whether data that leaves, or the repair that begins there, is of the same burst as what left
     /// before.
-    pub(super) fn goes_on(&self, now: Time, repair: Option<u64>) -> bool {
+    pub(super) fn is_same_burst(&self, now: Time, repair: Option<u64>) -> bool {
         let bursts = &self.bursts.tso;
-        repair.map_or(bursts.is_going_on(), |start| bursts.repairs_on(now, start))
+        repair.map_or(bursts.continues_burst(), |start| bursts.continues_retransmission(now, start))
     }
 
     /// Data of a paced sender leaves, of the same burst as what left before or of a new one. What
@@ -86,7 +86,7 @@ impl Departure {
     /// `is_free`: it puts nothing off.
     #[inline(never)]
     pub fn pace(&mut self, now: Time, data: Data, is_free: bool) {
-        let goes_on = self.goes_on(now, data.again.then_some(data.start));
+        let goes_on = self.is_same_burst(now, data.is_retransmission.then_some(data.start));
         let in_nanos = self.is_paced_by_device();
         let bursts = &mut *self.bursts;
         let rate = if is_free { 0 } else { bursts.tso.rate() };

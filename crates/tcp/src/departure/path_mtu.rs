@@ -13,7 +13,7 @@ use crate::settings::MtuProbing;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
-const NEVER_TOLD: (Time, Time) = (Time::NEVER, Time::NEVER);
+const NO_NOTICE: (Time, Time) = (Time::NEVER, Time::NEVER);
 const HEADERS: u16 = (IP_HEADER + TCP_HEADER) as u16;
 /// The size that every path should carry (`TCP_BASE_MSS`), and the least that is tried
 /// (`TCP_MIN_SND_MSS`).
@@ -36,23 +36,23 @@ pub(super) struct PathMtu {
     mtu: u16,
     search: Option<Search>,
     /// When a notice came last, and for what time Linux took that.
-    told: (Time, Time),
-    ahead: Option<Ahead>,
+    notice: (Time, Time),
+    route_change: Option<RouteChange>,
     /// Payload of the segment that has just failed at the host, and has not been accounted for; or
     /// 0.
-    failed: u16,
+    dropped: u16,
 }
 
 /// The host has heard from another connection how large packets may be. Linux looks the route up
 /// again with the next packet of this one (`ip_queue_xmit`), and sizes those after it by that
 /// (`tcp_current_mss`).
 #[derive(Clone, Copy, Debug)]
-struct Ahead {
+struct RouteChange {
     mtu: u16,
     /// A packet has left, or has failed, since then.
-    has_looked: bool,
+    is_looked_up: bool,
     /// The packet that looked the route up was larger, and the host dropped it (`ip_fragment`).
-    has_failed: bool,
+    has_dropped: bool,
 }
 
 /// The search for the largest packet that arrives.
@@ -70,7 +70,7 @@ struct Search {
 
 /// The decision on a probe of the path MTU.
 #[derive(Clone)]
-pub(crate) enum SizeProbe {
+pub(crate) enum MtuProbe {
     /// Nothing.
     No,
     /// The probe waits until the window has room, and later data waits behind it.
@@ -81,7 +81,7 @@ pub(crate) enum SizeProbe {
 
 /// The conditions under which a probe of the path MTU may leave.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ProbeConditions<'a> {
     pub stream: &'a Stream,
     pub window: Window,
     /// Segments that may come late without being taken for lost.
@@ -110,7 +110,7 @@ impl PathMtu {
 impl Departure {
     /// Whether the path's size is anything but what both ends say.
     #[inline]
-    pub fn has_path(&self) -> bool {
+    pub fn has_path_mtu(&self) -> bool {
         self.path.is_some()
     }
 
@@ -125,17 +125,17 @@ impl Departure {
                 options,
                 mtu,
                 search: None,
-                told: NEVER_TOLD,
-                ahead: None,
-                failed: 0,
+                notice: NO_NOTICE,
+                route_change: None,
+                dropped: 0,
             })
         })
     }
 
     /// The path takes packets of this size and no larger ones, if that is news.
-    pub fn take_mtu(&mut self, mtu: u16, mss: u16, options: u16) -> Option<u16> {
+    pub fn reduce_mtu(&mut self, mtu: u16, mss: u16, options: u16) -> Option<u16> {
         let path = self.path(mss, options);
-        path.ahead = None;
+        path.route_change = None;
         if mtu >= path.mtu {
             return None;
         }
@@ -148,9 +148,9 @@ impl Departure {
 
     /// A packet leaves, with data or without: the route is looked up for it.
     #[cold]
-    pub fn look_route_up(&mut self) {
-        if let Some(ahead) = self.path.as_mut().and_then(|path| path.ahead.as_mut()) {
-            ahead.has_looked = true;
+    pub fn on_route_lookup(&mut self) {
+        if let Some(route_change) = self.path.as_mut().and_then(|path| path.route_change.as_mut()) {
+            route_change.is_looked_up = true;
         }
     }
 
@@ -158,43 +158,50 @@ impl Departure {
     /// application runs, which keeps the size that it began with. With a new size says whether the
     /// host has told the connection of its own packet (`tcp_v4_mtu_reduced`).
     #[cold]
-    pub fn refresh_route(&mut self, mss: u16) -> Option<(u16, bool)> {
+    pub fn sync_mss(&mut self, mss: u16) -> Option<(u16, bool)> {
         if self.buffer.as_ref().is_some_and(|buffer| buffer.is_writing()) {
             return None;
         }
         let path = self.path.as_mut()?;
-        let ahead = path.ahead.take_if(|ahead| ahead.has_looked)?;
+        let route_change = path.route_change.take_if(|route_change| route_change.is_looked_up)?;
         let options = path.options;
-        Some((self.take_mtu(ahead.mtu, mss, options)?, ahead.has_failed))
+        Some((self.reduce_mtu(route_change.mtu, mss, options)?, route_change.has_dropped))
     }
 
     /// Whether a packet of new data with so many bytes is too large for the route that is looked up
     /// for it: it is dropped here, and stays in the send buffer.
     #[cold]
-    pub(super) fn fails_at_host(&mut self, bytes: u64, mss: u16) -> bool {
+    pub(super) fn is_dropped_locally(&mut self, bytes: u64, mss: u16) -> bool {
         let payload = bytes.min(mss.into()) as u16;
         let Some(path) = &mut self.path else { return false };
         let size = path.mtu_of(payload);
-        let Some(ahead) = path.ahead.as_mut().filter(|ahead| size > ahead.mtu) else {
+        let Some(route_change) =
+            path.route_change.as_mut().filter(|route_change| size > route_change.mtu)
+        else {
             return false;
         };
-        (ahead.has_looked, ahead.has_failed) = (true, true);
-        path.failed = payload;
+        (route_change.is_looked_up, route_change.has_dropped) = (true, true);
+        path.dropped = payload;
         if let Some(buffer) = &mut self.buffer {
-            buffer.keep(bytes);
+            buffer.requeue_dropped(bytes);
         }
         true
     }
 
     /// The options of segments are agreed on, which take so much; `mss` is what they leave.
-    pub fn settle_size(&mut self, mss: u16, options: u16) -> Option<u16> {
+    pub fn set_option_bytes(&mut self, mss: u16, options: u16) -> Option<u16> {
         let path = self.path.as_mut()?;
         (path.clamp, path.options) = (mss + options, options);
         Some(path.mss())
     }
 
     /// The connection stands: from now on the size may be searched for (`tcp_mtup_init`).
-    pub fn begin_search(&mut self, context: Context<'_>, mss: u16, options: u16) -> Option<u16> {
+    pub fn init_mtu_probing(
+        &mut self,
+        context: Context<'_>,
+        mss: u16,
+        options: u16,
+    ) -> Option<u16> {
         let probing = context.settings.mtu_probing;
         if probing == MtuProbing::Off {
             return None;
@@ -228,34 +235,38 @@ impl Departure {
     /// The time that a segment says it is which leaves now: one that answers a notice is as late as
     /// what left before, as Linux does not look at the clock for it.
     #[cold]
-    pub fn stamp(&self, now: Time, stamp: Time) -> Time {
-        let told = self.path.as_ref().map(|path| path.told);
+    pub fn timestamp_clock(&self, now: Time, stamp: Time) -> Time {
+        let told = self.path.as_ref().map(|path| path.notice);
         told.filter(|&(at, _)| at == now).map_or(stamp, |(_, before)| before)
     }
 
     /// The host has heard from another connection that the route takes packets of this size: the
     /// next packet looks the route up.
-    pub fn note_route(&mut self, mtu: u16, mss: u16, options: u16) {
+    pub fn note_route_mtu(&mut self, mtu: u16, mss: u16, options: u16) {
         let path = self.path(mss, options);
         if mtu < path.mtu {
-            path.ahead.get_or_insert(Ahead { mtu, has_looked: false, has_failed: false });
+            path.route_change.get_or_insert(RouteChange {
+                mtu,
+                is_looked_up: false,
+                has_dropped: false,
+            });
         }
     }
 
     /// A notice of a packet that was too large comes now.
-    pub fn note_notice(&mut self, now: Time) {
+    pub fn note_icmp_notice(&mut self, now: Time) {
         if let Some(path) = &mut self.path {
-            path.told = (now, self.last_sent);
+            path.notice = (now, self.last_data_sent);
         }
     }
 
     /// The payload of the segment that has just failed at the host, or 0; it is accounted for now.
-    pub fn take_failed(&mut self) -> u16 {
-        self.path.as_mut().map_or(0, |path| std::mem::take(&mut path.failed))
+    pub fn take_local_drop(&mut self) -> u16 {
+        self.path.as_mut().map_or(0, |path| std::mem::take(&mut path.dropped))
     }
 
     /// The largest payload that the path takes as far as was told, options included.
-    pub fn told_mss(&self) -> Option<u16> {
+    pub fn path_mss(&self) -> Option<u16> {
         self.path.as_ref().map(|path| path.mtu.saturating_sub(HEADERS))
     }
 }
@@ -264,30 +275,30 @@ impl Departure {
 impl Departure {
     /// Whether new data should leave as a probe (`tcp_mtu_probe`).
     #[cold]
-    pub fn size_probe(&mut self, now: Time, around: Surroundings<'_>) -> SizeProbe {
-        let Surroundings { stream, window: Window { cwnd, in_flight }, reordering } = around;
+    pub fn mtu_probe(&mut self, now: Time, conditions: ProbeConditions<'_>) -> MtuProbe {
+        let ProbeConditions { stream, window: Window { cwnd, in_flight }, reordering } = conditions;
         if cwnd < LEAST_WINDOW {
-            return SizeProbe::No;
+            return MtuProbe::No;
         }
-        let Some((mtu, payload)) = self.size_to_probe(now) else { return SizeProbe::No };
+        let Some((mtu, payload)) = self.next_probe_size(now) else { return MtuProbe::No };
         let needed = u64::from(payload) + u64::from(reordering + 1) * u64::from(stream.mss);
         if stream.unsent() < needed || stream.window < needed {
-            return SizeProbe::No;
+            return MtuProbe::No;
         }
         if stream.usable() < needed || (in_flight + 2 > cwnd && in_flight > 0) {
-            return SizeProbe::Wait;
+            return MtuProbe::Wait;
         }
         let start = stream.nxt;
         if let Some(search) = self.path.as_mut().and_then(|path| path.search.as_mut()) {
             search.probe = Some((mtu, start..start + u64::from(payload)));
         }
-        let (fin, again, is_probe, push) = (false, false, false, false);
-        SizeProbe::Yes(Data { start, payload, fin, again, is_probe, push })
+        let (fin, is_retransmission, is_probe, push) = (false, false, false, false);
+        MtuProbe::Yes(Data { start, payload, fin, is_retransmission, is_probe, push })
     }
 
     /// The middle between what arrives and what is too large, as a packet and its payload; none
     /// while a probe is under way, or if there is nothing more to find out.
-    fn size_to_probe(&mut self, now: Time) -> Option<(u16, u16)> {
+    fn next_probe_size(&mut self, now: Time) -> Option<(u16, u16)> {
         let path = self.path.as_mut()?;
         let most = path.mtu.min(path.clamp + HEADERS);
         let search = path.search.as_mut().filter(|it| it.is_on && it.probe.is_none())?;
@@ -305,7 +316,7 @@ impl Departure {
     /// All before `una` is acknowledged. Where a probe has arrived for that, returns the largest
     /// packets, before and now, and the payload of a full segment.
     #[cold]
-    pub fn take_arrived_probe(&mut self, una: u64) -> Option<(u16, u16, u16)> {
+    pub fn take_acked_mtu_probe(&mut self, una: u64) -> Option<(u16, u16, u16)> {
         let path = self.path.as_mut()?;
         let before = path.mtu_of(path.mss());
         let search = path.search.as_mut()?;
@@ -316,7 +327,7 @@ impl Departure {
 
     /// The segment at `una` is lost. If it is a probe, that says something of sizes and nothing of
     /// congestion (RFC 4821 §7.4; `tcp_mtup_probe_failed`). Says whether it is.
-    pub fn take_lost_probe(&mut self, una: u64) -> bool {
+    pub fn take_lost_mtu_probe(&mut self, una: u64) -> bool {
         let Some(search) = self.path.as_mut().and_then(|path| path.search.as_mut()) else {
             return false;
         };
@@ -331,16 +342,16 @@ impl Departure {
     /// counts as sent: Linux does not look at the clock for a notice, so that what was too large
     /// seems to leave when something left before.
     #[inline]
-    pub fn on_again(&mut self, now: Time) -> Time {
-        if self.path.is_some() { self.forget_probe(now) } else { now }
+    pub fn on_retransmit(&mut self, now: Time) -> Time {
+        if self.path.is_some() { self.forget_mtu_probe(now) } else { now }
     }
 
     #[cold]
-    fn forget_probe(&mut self, now: Time) -> Time {
+    fn forget_mtu_probe(&mut self, now: Time) -> Time {
         let Some(path) = &mut self.path else { return now };
         if let Some(search) = &mut path.search {
             search.probe = None;
         }
-        if path.told.0 == now { path.told.1 } else { now }
+        if path.notice.0 == now { path.notice.1 } else { now }
     }
 }

@@ -37,13 +37,13 @@ pub(crate) enum Push {
 
 /// Whether what is behind the last full segment of a packet may leave with it (`tcp_nagle_check`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Small {
+pub(crate) enum Nagle {
     /// While no other small segment is under way.
-    Alone,
+    Minshall,
     /// No: the program is about to write more (`MSG_MORE`).
-    Never,
+    Corked,
     /// Yes: the program could not wait, or not write more.
-    Always,
+    Off,
 }
 
 /// A packet that has not left.
@@ -71,44 +71,44 @@ pub(crate) struct SendBuffer {
     unsent: VecDeque<Packet>,
     sent: VecDeque<Sent>,
     /// The blocks that the receiver told of with the last ACK that had some, and those of this one.
-    told: Vec<Range<u64>>,
-    telling: Vec<Range<u64>>,
+    sack_cache: Vec<Range<u64>>,
+    sack_current: Vec<Range<u64>>,
     /// When a packet was cut last to send a part of it again, and where.
-    cut: Option<(Time, u64)>,
+    last_cut: Option<(Time, u64)>,
     /// Where the last of these ends.
-    reached: u64,
+    sent_end: u64,
     /// Where all that was written ends.
-    end: u64,
+    written_end: u64,
     /// Where the program's chunk began.
-    chunk: u64,
+    chunk_start: u64,
     /// The most bytes of a packet, as it was when the chunk began or the program woke.
     packet: u64,
     /// Bytes written since a packet was last pushed.
     unpushed: u64,
     /// The application waits for room.
-    sleeps: bool,
+    waits_for_space: bool,
     /// The application is told when there is room (`SOCK_NOSPACE`).
-    owes_room: bool,
+    owes_write_space: bool,
     /// An ACK has come since then that may have made some.
     is_acked: bool,
     /// A call of the application is not done: it goes on with what is left of it.
     is_in_call: bool,
     /// The memory of the host runs short: the buffer does not grow.
-    pub is_tight: bool,
+    pub is_above_low: bool,
     /// With so much that has not left, there is no room (`TCP_NOTSENT_LOWAT`).
     pub lowat: Option<u64>,
     /// The application does not wait in its calls: those end where there is no room.
-    pub polls: bool,
+    pub is_nonblocking: bool,
     /// The application is about to wait in a call for want of room, and sends first what it has
     /// written. Room that this makes is no reason not to wait for the next news of some (`vm_wait`
     /// of `sk_stream_wait_memory`).
-    dozes: bool,
+    about_to_wait: bool,
     /// The packet that is to leave next has been made larger since the last ACK or writing.
     is_filled: bool,
     pub push: Push,
-    pub small: Small,
+    pub nagle: Nagle,
     /// The end of a call has sent nothing: the device tells when to go on.
-    pub is_corked: bool,
+    pub is_autocorked: bool,
     /// The application writes from its own memory: packets have as many pages as they need, and a
     /// call is one chunk.
     pub is_copied: bool,
@@ -140,26 +140,26 @@ impl SendBuffer {
             used: 0,
             unsent: VecDeque::new(),
             sent: VecDeque::new(),
-            told: Vec::new(),
-            telling: Vec::new(),
-            cut: None,
-            reached: 1,
-            end: 1,
-            chunk: 1,
+            sack_cache: Vec::new(),
+            sack_current: Vec::new(),
+            last_cut: None,
+            sent_end: 1,
+            written_end: 1,
+            chunk_start: 1,
             packet: 0,
             unpushed: 0,
-            sleeps: false,
-            owes_room: false,
+            waits_for_space: false,
+            owes_write_space: false,
             is_acked: false,
             is_in_call: false,
-            is_tight: false,
+            is_above_low: false,
             lowat: None,
-            polls: false,
-            dozes: false,
+            is_nonblocking: false,
+            about_to_wait: false,
             is_filled: false,
             push: Push::Pending,
-            small: Small::Alone,
-            is_corked: false,
+            nagle: Nagle::Minshall,
+            is_autocorked: false,
             is_copied: false,
         };
         buffer.expect_reordering(settings.dup_thresh);
@@ -175,14 +175,14 @@ impl SendBuffer {
 
     /// The application writes without having been told of room: what the last packet can still take
     /// is looked at in any case.
-    pub fn try_again(&mut self) {
-        self.sleeps = false;
+    pub fn wake_writer(&mut self) {
+        self.waits_for_space = false;
         self.packet = 0;
     }
 
     /// The congestion control has begun, with this window: there is room for so many of them
     /// (`tcp_init_buffer_space`).
-    pub fn begin(&mut self, cwnd: u64, windows: u64) {
+    pub fn init_buffer_space(&mut self, cwnd: u64, windows: u64) {
         self.windows = windows;
         if !self.is_fixed {
             self.limit = FIRST.min(self.most);
@@ -191,10 +191,10 @@ impl SendBuffer {
     }
 
     /// `bytes` have left with the SYN: a packet, and the beginning of the program's first chunk.
-    pub fn begin_with(&mut self, bytes: u64) {
+    pub fn begin_with_syn(&mut self, bytes: u64) {
         self.used += bytes + OVERHEAD;
-        self.reached += bytes;
-        self.end += bytes;
+        self.sent_end += bytes;
+        self.written_end += bytes;
         self.note_sent(bytes, true);
     }
 
@@ -204,8 +204,8 @@ impl SendBuffer {
     }
 
     /// The application is told when there is room.
-    pub fn owes_room(&self) -> bool {
-        self.owes_room
+    pub fn owes_write_space(&self) -> bool {
+        self.owes_write_space
     }
 
     fn expand(&mut self, cwnd: u64) {
@@ -222,14 +222,14 @@ impl SendBuffer {
     /// `unsent`: bytes that have not left.
     pub fn write(&mut self, bytes: u64, unsent: u64, sizes: Sizes) -> u64 {
         let mut taken = 0;
-        self.fall_asleep();
-        if !self.sleeps {
+        self.begin_wait();
+        if !self.waits_for_space {
             self.push = Push::Pending;
         }
         if !self.is_in_chunk() || self.packet == 0 {
             self.packet = sizes.packet;
         }
-        while taken < bytes && !self.sleeps {
+        while taken < bytes && !self.waits_for_space {
             let left = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
             let mut room = left;
             if room > 0 && !self.is_copied {
@@ -241,15 +241,16 @@ impl SendBuffer {
             }
             if room == 0 {
                 if self.is_full(unsent + taken) {
-                    (self.sleeps, self.owes_room) = (true, true);
-                    self.dozes = self.lowat.is_some() && !self.polls;
+                    (self.waits_for_space, self.owes_write_space) = (true, true);
+                    self.about_to_wait = self.lowat.is_some() && !self.is_nonblocking;
                     if self.is_in_chunk() {
                         self.push_tail();
-                        self.small = Small::Always;
-                        self.push = if self.corks(sizes) { Push::Done } else { Push::Pending };
+                        self.nagle = Nagle::Off;
+                        self.push =
+                            if self.should_autocork(sizes) { Push::Done } else { Push::Pending };
                     }
-                    if self.polls {
-                        self.chunk = self.end;
+                    if self.is_nonblocking {
+                        self.chunk_start = self.written_end;
                     }
                     break;
                 }
@@ -257,41 +258,44 @@ impl SendBuffer {
                 self.used += OVERHEAD;
                 continue;
             }
-            let chunk_end =
-                if self.is_copied { u64::MAX } else { Pages::OfFile.start(self.chunk) + CHUNK };
-            let copied = room.min(bytes - taken).min(chunk_end - self.end);
+            let chunk_end = if self.is_copied {
+                u64::MAX
+            } else {
+                Pages::OfFile.start(self.chunk_start) + CHUNK
+            };
+            let copied = room.min(bytes - taken).min(chunk_end - self.written_end);
             if let Some(tail) = self.unsent.back_mut() {
                 tail.bytes += copied;
                 // With a new chunk there is more behind what was pushed.
-                tail.push &= self.end > self.chunk;
+                tail.push &= self.written_end > self.chunk_start;
             }
             self.used += copied;
-            self.end += copied;
+            self.written_end += copied;
             taken += copied;
             self.unpushed += copied;
             let is_forced = self.unpushed > sizes.half_window;
-            self.small = if taken == bytes {
-                Small::Alone
-            } else if self.end == chunk_end {
-                Small::Never
+            self.nagle = if taken == bytes {
+                Nagle::Minshall
+            } else if self.written_end == chunk_end {
+                Nagle::Corked
             } else {
-                Small::Always
+                Nagle::Off
             };
             let is_filled = copied == left;
-            if taken == bytes || (is_forced && (is_filled || self.end == chunk_end)) {
+            if taken == bytes || (is_forced && (is_filled || self.written_end == chunk_end)) {
                 self.push_tail();
             }
-            if taken == bytes || self.end == chunk_end {
+            if taken == bytes || self.written_end == chunk_end {
                 self.push = Push::Pending;
-                if self.corks(sizes) {
+                if self.should_autocork(sizes) {
                     // The next call follows at once.
                     self.push = Push::Done;
-                    (self.chunk, self.packet) = (self.end, sizes.packet);
+                    (self.chunk_start, self.packet) = (self.written_end, sizes.packet);
                     continue;
                 }
             }
-            if self.end == chunk_end {
-                self.chunk = self.end;
+            if self.written_end == chunk_end {
+                self.chunk_start = self.written_end;
                 break;
             }
             if is_forced && is_filled {
@@ -305,27 +309,28 @@ impl SendBuffer {
         }
         if taken == bytes {
             // The next call begins a chunk of its own.
-            self.chunk = self.end;
+            self.chunk_start = self.written_end;
         }
         self.is_filled &= taken == 0;
-        self.is_in_call = taken < bytes && (self.is_in_chunk() || (self.sleeps && !self.polls));
+        self.is_in_call =
+            taken < bytes && (self.is_in_chunk() || (self.waits_for_space && !self.is_nonblocking));
         taken
     }
 
     /// Whether the end of a call sends nothing, for a last packet that may still grow while more
     /// than its memory waits at the device (`tcp_should_autocork`).
-    fn corks(&mut self, sizes: Sizes) -> bool {
+    fn should_autocork(&mut self, sizes: Sizes) -> bool {
         let corks = self
             .unsent
             .back()
             .is_some_and(|tail| tail.bytes < sizes.packet && sizes.queued >= tail.bytes + OVERHEAD);
-        self.is_corked |= corks;
+        self.is_autocorked |= corks;
         corks
     }
 
     /// Data written before the wait has left as far as it can.
-    fn fall_asleep(&mut self) {
-        self.owes_room |= std::mem::take(&mut self.dozes);
+    fn begin_wait(&mut self) {
+        self.owes_write_space |= std::mem::take(&mut self.about_to_wait);
     }
 
     /// Whether what is written next belongs to a call that has begun.
@@ -335,19 +340,19 @@ impl SendBuffer {
 
     /// Whether such a call goes on now, and does not wait for room.
     pub fn is_writing(&self) -> bool {
-        self.is_in_call && !self.sleeps
+        self.is_in_call && !self.waits_for_space
     }
 
     /// Some of the program's chunk has been written.
     fn is_in_chunk(&self) -> bool {
-        self.end > self.chunk
+        self.written_end > self.chunk_start
     }
 
     /// How many bytes more fit into the pages of the last packet.
     fn page_room(&self) -> u64 {
         let bytes = self.unsent.back().map_or(0, |tail| tail.bytes);
-        let begins = Pages::OfFile.start(self.end - bytes);
-        begins + Pages::OfFile.bytes() * MOST_PAGES - self.end
+        let begins = Pages::OfFile.start(self.written_end - bytes);
+        begins + Pages::OfFile.bytes() * MOST_PAGES - self.written_end
     }
 
     /// The receiver's application is to hear of all that was written.
@@ -359,10 +364,10 @@ impl SendBuffer {
     }
 
     /// An ACK came: what waits is looked at again.
-    pub fn look_again(&mut self) {
-        self.fall_asleep();
-        self.go_on();
-        self.is_acked = self.owes_room;
+    pub fn on_ack_received(&mut self) {
+        self.begin_wait();
+        self.resume();
+        self.is_acked = self.owes_write_space;
     }
 
     /// The persist timer ran out: one packet leaves, and no more.
@@ -371,21 +376,26 @@ impl SendBuffer {
     }
 
     /// Paced data may go on.
-    pub fn go_on(&mut self) {
+    pub fn resume(&mut self) {
         self.is_filled = false;
         self.push = Push::Pending;
-        self.small = Small::Alone;
+        self.nagle = Nagle::Minshall;
     }
 
     /// No ACK came, and nothing was written: that time has passed is no reason for data to leave.
-    pub fn stay(&mut self) {
+    pub fn suppress_sending(&mut self) {
         self.push = Push::Done;
     }
 
     /// All that an ACK lets go has left.
     #[inline]
-    pub fn tell_room_after_ack(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
-        std::mem::take(&mut self.is_acked) && self.tell_room(cwnd, has_window, unsent)
+    pub fn signal_write_space_after_ack(
+        &mut self,
+        cwnd: u64,
+        has_window: bool,
+        unsent: u64,
+    ) -> bool {
+        std::mem::take(&mut self.is_acked) && self.signal_write_space(cwnd, has_window, unsent)
     }
 
     /// An application that waits is told if there is room (`tcp_check_space`). `has_window`: the
@@ -393,18 +403,18 @@ impl SendBuffer {
     ///
     /// `unsent`: bytes that have not left.
     #[inline(never)]
-    pub fn tell_room(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
-        if !self.owes_room {
+    pub fn signal_write_space(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
+        if !self.owes_write_space {
             return false;
         }
-        let expands = has_window && !self.is_tight && !self.is_fixed;
+        let expands = has_window && !self.is_above_low && !self.is_fixed;
         if expands {
             self.expand(cwnd);
         }
         if self.has_room(unsent) {
-            self.owes_room = false;
-            if !self.polls && !self.dozes {
-                self.try_again();
+            self.owes_write_space = false;
+            if !self.is_nonblocking && !self.about_to_wait {
+                self.wake_writer();
             }
         }
         expands
@@ -412,20 +422,20 @@ impl SendBuffer {
 
     /// An application that does not wait in its calls looks whether there is room (`tcp_poll`):
     /// what has left since it was told may have taken it.
-    pub fn poll(&mut self, unsent: u64) {
-        if self.sleeps && self.polls {
+    pub fn poll_write_space(&mut self, unsent: u64) {
+        if self.waits_for_space && self.is_nonblocking {
             if self.has_room(unsent) {
-                self.try_again();
+                self.wake_writer();
             } else {
-                self.owes_room = true;
+                self.owes_write_space = true;
             }
         }
     }
 
     /// A program waits for data: that there is no room is noted all the same, and it is told when
     /// there is (`tcp_poll`).
-    pub fn look(&mut self, unsent: u64) {
-        self.owes_room |= !self.has_room(unsent);
+    pub fn on_poll(&mut self, unsent: u64) {
+        self.owes_write_space |= !self.has_room(unsent);
     }
 
     /// Nothing more is taken (`sk_stream_memory_free`).
@@ -463,7 +473,7 @@ impl SendBuffer {
     }
 
     /// The bytes of that packet, looked at once more.
-    pub fn next_anew(&mut self, wanted: u64) -> u64 {
+    pub fn head_packet_anew(&mut self, wanted: u64) -> u64 {
         self.is_filled = false;
         self.next(wanted).0
     }
@@ -482,20 +492,20 @@ impl SendBuffer {
     }
 
     /// Where the last packet that has left ends. Its last segments may still have to leave.
-    pub fn reached(&self) -> u64 {
-        self.reached
+    pub fn sent_end(&self) -> u64 {
+        self.sent_end
     }
 
     /// Data before `end` has left, in a burst or as a probe.
-    pub fn catch_up(&mut self, end: u64) {
-        while self.reached < end && !self.unsent.is_empty() {
-            self.send(end - self.reached);
+    pub fn mark_sent_up_to(&mut self, end: u64) {
+        while self.sent_end < end && !self.unsent.is_empty() {
+            self.send(end - self.sent_end);
         }
     }
 
     /// So many bytes of the first packet failed to leave: they are a packet by themselves now,
     /// which waits for what happens next.
-    pub fn keep(&mut self, bytes: u64) {
+    pub fn requeue_dropped(&mut self, bytes: u64) {
         self.push = Push::Done;
         if let Some(first) = self.unsent.front_mut().filter(|first| first.bytes > bytes) {
             first.bytes -= bytes;
@@ -509,7 +519,7 @@ impl SendBuffer {
         let Some(first) = self.unsent.front_mut() else { return false };
         self.is_filled = false;
         let bytes = bytes.min(first.bytes);
-        self.reached += bytes;
+        self.sent_end += bytes;
         let is_all = bytes >= first.bytes;
         let push = is_all && first.push;
         if is_all {
@@ -524,8 +534,14 @@ impl SendBuffer {
 
     /// A packet ends with what has left.
     fn note_sent(&mut self, bytes: u64, push: bool) {
-        let (end, memory) = (self.reached, bytes + OVERHEAD);
-        self.sent.push_back(Sent { end, memory, push, has_arrived: false, was_again: false });
+        let (end, memory) = (self.sent_end, bytes + OVERHEAD);
+        self.sent.push_back(Sent {
+            end,
+            memory,
+            push,
+            has_arrived: false,
+            was_retransmitted: false,
+        });
     }
 }
 
@@ -548,7 +564,7 @@ mod tests {
             let settings = Settings { send_buffer: 1 << 22, dup_thresh, ..Settings::default() };
             let mut buffer = SendBuffer::new(&settings, 4, 2, 1460);
             assert_eq!(buffer.limit, 2 * segments * (4096 + 256), "{dup_thresh}");
-            buffer.begin(4, 2);
+            buffer.init_buffer_space(4, 2);
             assert_eq!(buffer.limit, 2 * segments * (4096 + 256), "{dup_thresh}");
         }
     }
@@ -559,10 +575,10 @@ mod tests {
         // window.
         let settings = Settings { fixed_send_buffer: Some(100_000), ..Settings::default() };
         let mut buffer = SendBuffer::new(&settings, 1000, 2, 1460);
-        buffer.begin(1000, 2);
-        buffer.owes_room = true;
-        assert!(!buffer.tell_room(1000, true, 0));
-        assert_eq!((buffer.limit, buffer.owes_room), (100_000, false));
+        buffer.init_buffer_space(1000, 2);
+        buffer.owes_write_space = true;
+        assert!(!buffer.signal_write_space(1000, true, 0));
+        assert_eq!((buffer.limit, buffer.owes_write_space), (100_000, false));
     }
 
     #[test]
@@ -576,15 +592,15 @@ mod tests {
         let sizes = Sizes { packet: 10 * MSS, half_window: u64::MAX, queued: 0 };
         assert_eq!(buffer.write(u64::MAX, 0, sizes), 10 * MSS);
         assert_eq!(buffer.write(u64::MAX, 10 * MSS, sizes), 10 * MSS);
-        assert!(buffer.sleeps && buffer.owes_room);
-        buffer.tell_room(100, true, MSS);
-        assert!(buffer.sleeps, "its own burst");
+        assert!(buffer.waits_for_space && buffer.owes_write_space);
+        buffer.signal_write_space(100, true, MSS);
+        assert!(buffer.waits_for_space, "its own burst");
         assert_eq!(buffer.write(u64::MAX, MSS, sizes), 0);
-        buffer.look_again();
-        buffer.tell_room(100, true, 7 * MSS);
-        assert!(buffer.sleeps, "2 * 10,136 is more than 20,000");
-        buffer.tell_room(100, true, 6 * MSS);
-        assert!(!buffer.sleeps && !buffer.owes_room);
+        buffer.on_ack_received();
+        buffer.signal_write_space(100, true, 7 * MSS);
+        assert!(buffer.waits_for_space, "2 * 10,136 is more than 20,000");
+        buffer.signal_write_space(100, true, 6 * MSS);
+        assert!(!buffer.waits_for_space && !buffer.owes_write_space);
     }
 
     #[test]
@@ -606,7 +622,7 @@ mod tests {
         // 26 have left. The last 376 bytes of the chunk of 65,536 go to the 19 that are left: with
         // 960 more that is 28,848 of memory. sk_wmem_alloc counts one more than what is at the
         // device, and has to be more than that.
-        for (queued, is_corked) in [(28_847, false), (28_848, true)] {
+        for (queued, is_autocorked) in [(28_847, false), (28_848, true)] {
             let mut buffer = with_most(1 << 20, 100);
             let sizes = Sizes { packet: 45 * MSS, half_window: u64::MAX, queued };
             assert_eq!(buffer.write(u64::MAX, 0, sizes), 45 * MSS);
@@ -614,8 +630,8 @@ mod tests {
             // Corked, the next call follows, and makes the packet larger than what waits.
             let taken = buffer.write(376 + 10_000, 19 * MSS, sizes);
             assert_eq!(
-                (taken, buffer.is_corked),
-                (if is_corked { 10_376 } else { 376 }, is_corked)
+                (taken, buffer.is_autocorked),
+                (if is_autocorked { 10_376 } else { 376 }, is_autocorked)
             );
             assert_eq!(buffer.push, Push::Pending);
             // Where the end of that call finds as much at the device again, it sends nothing
@@ -633,20 +649,20 @@ mod tests {
         // the window.
         let mut buffer = with_most(1 << 22, 10);
         buffer.used = 58_027;
-        buffer.look(0);
-        assert!(!buffer.owes_room && !buffer.tell_room(20, true, 0));
+        buffer.on_poll(0);
+        assert!(!buffer.owes_write_space && !buffer.signal_write_space(20, true, 0));
         buffer.used += 1;
-        buffer.look(0);
-        assert!(buffer.owes_room && buffer.tell_room(20, true, 0));
-        assert_eq!((buffer.limit, buffer.owes_room), (2 * 20 * (4096 + 256), false));
+        buffer.on_poll(0);
+        assert!(buffer.owes_write_space && buffer.signal_write_space(20, true, 0));
+        assert_eq!((buffer.limit, buffer.owes_write_space), (2 * 20 * (4096 + 256), false));
     }
 
-    /// An application that waits in `poll`, with a buffer like this.
+    /// An application that waits in `poll_write_space`, with a buffer like this.
     fn polled(limit: u64, used: u64) -> SendBuffer {
         let mut buffer = with_most(limit, 10);
         (buffer.limit, buffer.used, buffer.lowat) = (limit, used, Some(1 << 17));
-        buffer.polls = true;
-        (buffer.sleeps, buffer.owes_room) = (true, true);
+        buffer.is_nonblocking = true;
+        (buffer.waits_for_space, buffer.owes_write_space) = (true, true);
         buffer
     }
 
@@ -655,14 +671,14 @@ mod tests {
         // tcp_poll: of 113,152 bytes 38,376 are free, more than half of the 74,776 in use; with one
         // packet more that a burst was cut off from, 37,416 are, less than half of 75,736.
         let mut buffer = polled(113_152, 74_776);
-        buffer.tell_room(12, false, 50_000);
-        assert!(!buffer.owes_room);
+        buffer.signal_write_space(12, false, 50_000);
+        assert!(!buffer.owes_write_space);
         buffer.used += OVERHEAD;
-        buffer.poll(48_000);
-        assert!(buffer.sleeps && buffer.owes_room);
+        buffer.poll_write_space(48_000);
+        assert!(buffer.waits_for_space && buffer.owes_write_space);
         buffer.used -= 2 * OVERHEAD;
-        buffer.poll(47_000);
-        assert!(!buffer.sleeps);
+        buffer.poll_write_space(47_000);
+        assert!(!buffer.waits_for_space);
     }
 
     #[test]
@@ -671,11 +687,11 @@ mod tests {
         // window has room: 2 windows of 80 segments, each 4,096 and 256 bytes.
         let mut buffer = polled(200_000, 180_000);
         buffer.most = 1 << 20;
-        buffer.tell_room_after_ack(80, true, 50_000);
-        assert!(buffer.owes_room, "no ACK has come");
-        buffer.look_again();
-        buffer.tell_room_after_ack(80, true, 50_000);
-        assert_eq!((buffer.limit, buffer.owes_room), (2 * 80 * (4096 + 256), false));
-        assert!(buffer.sleeps, "it looks when it goes on");
+        buffer.signal_write_space_after_ack(80, true, 50_000);
+        assert!(buffer.owes_write_space, "no ACK has come");
+        buffer.on_ack_received();
+        buffer.signal_write_space_after_ack(80, true, 50_000);
+        assert_eq!((buffer.limit, buffer.owes_write_space), (2 * 80 * (4096 + 256), false));
+        assert!(buffer.waits_for_space, "it looks when it goes on");
     }
 }

@@ -76,13 +76,13 @@ impl SmallQueue {
 
 impl Departure {
     /// The device tells of packets that have left it; `paces`: its queue keeps each until its time.
-    pub fn keep_queue_small(&mut self, paces: bool) {
+    pub fn enable_small_queue(&mut self, paces: bool) {
         self.small_queue = Some(Box::new(SmallQueue { paces, ..SmallQueue::default() }));
     }
 
     /// Takes the segment that leaves for the device, or none, and gives the one before it: with its
     /// departure time, and whether the next one is of its burst.
-    pub fn hand_over(
+    pub fn pass_to_device(
         &mut self,
         now: Time,
         segment: Option<Segment>,
@@ -101,7 +101,7 @@ impl Departure {
     }
 
     /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
-    pub fn on_left(&mut self, bytes: u64) -> bool {
+    pub fn on_tx_completion(&mut self, bytes: u64) -> bool {
         self.small_queue.as_mut().is_some_and(|queue| queue.remove(bytes))
     }
 
@@ -163,7 +163,7 @@ impl Departure {
 
     /// When the device has transmitted a burst, what was held back goes on.
     #[cold]
-    pub(super) fn go_on_when_sent(&mut self) {
+    pub(super) fn resume_on_tx_completion(&mut self) {
         if let Some(queue) = &mut self.small_queue {
             queue.is_throttled = true;
         }
@@ -178,13 +178,13 @@ impl Departure {
     /// Data leaves for the device.
     #[cold]
     pub fn note_queued(&mut self, now: Time, data: Data) {
-        let Data { start, payload, again, .. } = data;
-        let goes_on = self.goes_on(now, again.then_some(start));
+        let Data { start, payload, is_retransmission, .. } = data;
+        let goes_on = self.is_same_burst(now, is_retransmission.then_some(start));
         let leaves_at = self.data_leaves_at(now);
         let Some(queue) = &mut self.small_queue else { return };
         queue.add(goes_on, payload.into());
         queue.departing = Some((goes_on, leaves_at));
-        if !goes_on && !again {
+        if !goes_on && !is_retransmission {
             queue.newest = start;
         }
     }

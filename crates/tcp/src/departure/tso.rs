@@ -2,7 +2,7 @@
 //! with fewer if more may go soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
 
 use crate::context::Context;
-use crate::departure::send_buffer::{Push, Small};
+use crate::departure::send_buffer::{Nagle, Push};
 use crate::departure::{Departure, Stream, Window};
 use tcplab_cc::Control;
 use tcplab_units::{Duration, Rate, Time};
@@ -29,14 +29,14 @@ pub(super) struct Tso {
     /// Bytes a second that the window amounts to, and the most that they may be
     /// (`sk_max_pacing_rate`).
     rate: u64,
-    most_rate: Option<u64>,
+    max_rate: Option<u64>,
     /// A packet ends with it that the application pushed.
     ends_pushed: bool,
     /// Fewer were held back, for want of window.
     deferred: bool,
     /// The burst of repairs that is leaving: when, where its next segment begins, and where it
     /// ends.
-    repairs: Option<(Time, u64, u64)>,
+    retransmissions: Option<(Time, u64, u64)>,
     /// Where the last burst ended that did not fill its last segment (`snd_sml`).
     small_end: u64,
 }
@@ -56,7 +56,7 @@ pub(crate) enum NextBurst {
 
 /// Inputs from the other owners for the size of bursts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sizing<'a> {
+pub(crate) struct BurstSizing<'a> {
     /// The controller's decision.
     pub control: &'a Control,
     pub min_rtt: Duration,
@@ -65,18 +65,18 @@ pub(crate) struct Sizing<'a> {
 
 /// Inputs from the other owners for the decision whether the next burst leaves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience<'a> {
+pub(crate) struct BurstRequest<'a> {
     pub stream: &'a Stream,
     pub window: Window,
     /// The most segments of a burst.
     pub most: u64,
     pub is_paced: bool,
     /// Lost segments are sent again: new data does not wait.
-    pub is_repairing: bool,
+    pub is_recovering: bool,
 }
 
 /// The lesser of two limits, of which there may be none.
-pub(crate) fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+pub(crate) fn min_limit(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
@@ -90,34 +90,35 @@ impl Tso {
     /// The controller has decided on it.
     #[inline]
     pub fn set_rate(&mut self, rate: Rate) {
-        self.take_rate(rate.bits_per_second() / 8);
+        self.set_window_rate(rate.bits_per_second() / 8);
     }
 
     /// No rate above this one counts.
-    pub fn limit_rate(&mut self, most: Rate) {
-        self.most_rate = Some(most.bits_per_second() / 8);
+    pub fn set_max_rate(&mut self, most: Rate) {
+        self.max_rate = Some(most.bits_per_second() / 8);
     }
 
     #[inline]
-    pub fn take_rate(&mut self, rate: u64) {
-        self.rate = self.most_rate.map_or(rate, |most| rate.min(most));
+    pub fn set_window_rate(&mut self, rate: u64) {
+        self.rate = self.max_rate.map_or(rate, |most| rate.min(most));
     }
 
     /// Whether the segment that is leaving is not the first of its burst.
     #[inline]
-    pub fn is_going_on(&self) -> bool {
+    pub fn continues_burst(&self) -> bool {
         self.left + 1 < self.size
     }
 
     /// Whether the repair that begins here goes on with a burst that is leaving.
     #[inline]
-    pub fn repairs_on(&self, now: Time, start: u64) -> bool {
-        self.repairs.is_some_and(|(at, next, end)| (at, next) == (now, start) && start < end)
+    pub fn continues_retransmission(&self, now: Time, start: u64) -> bool {
+        self.retransmissions
+            .is_some_and(|(at, next, end)| (at, next) == (now, start) && start < end)
     }
 
     /// Whether a burst has begun and not ended.
     #[inline]
-    pub fn has_begun(&self) -> bool {
+    pub fn is_in_burst(&self) -> bool {
         self.left > 0
     }
 
@@ -158,18 +159,18 @@ impl Departure {
 
     /// The window amounts to so many bytes a second.
     #[inline]
-    pub fn take_rate(&mut self, rate: u64) {
-        self.bursts.tso.take_rate(rate);
+    pub fn set_window_rate(&mut self, rate: u64) {
+        self.bursts.tso.set_window_rate(rate);
     }
 
     /// No rate above this one counts.
-    pub fn limit_rate(&mut self, most: Rate) {
-        self.bursts.tso.limit_rate(most);
+    pub fn set_max_rate(&mut self, most: Rate) {
+        self.bursts.tso.set_max_rate(most);
     }
 
     /// The most segments of a burst.
     #[inline]
-    pub fn burst_size(&self, sizing: Sizing<'_>) -> u64 {
+    pub fn burst_size(&self, sizing: BurstSizing<'_>) -> u64 {
         if let Some(longest) = sizing.control.longest_burst {
             return self.burst_of(longest, sizing.mss);
         }
@@ -193,20 +194,20 @@ impl Departure {
 impl Departure {
     /// Whether a burst has begun and not ended.
     #[inline]
-    pub fn has_begun(&self) -> bool {
-        self.bursts.tso.has_begun()
+    pub fn is_in_burst(&self) -> bool {
+        self.bursts.tso.is_in_burst()
     }
 
     /// Whether the segment that is leaving is not the first of its burst.
     #[inline]
-    pub fn is_going_on(&self) -> bool {
-        self.bursts.tso.is_going_on()
+    pub fn continues_burst(&self) -> bool {
+        self.bursts.tso.continues_burst()
     }
 
     /// Whether the repair that begins here goes on with a burst that is leaving.
     #[inline]
-    pub fn repairs_on(&self, now: Time, start: u64) -> bool {
-        self.bursts.tso.repairs_on(now, start)
+    pub fn continues_retransmission(&self, now: Time, start: u64) -> bool {
+        self.bursts.tso.continues_retransmission(now, start)
     }
 
     /// Bytes up to the small segment that the burst ends with, that included.
@@ -246,13 +247,13 @@ impl Departure {
     /// A repair leaves. Linux sends again as much as left together, as far as the window and the
     /// size of bursts allow, and paces that as one (`tcp_xmit_retransmit_queue`). `most`: the bytes
     /// that they allow.
-    pub fn note_repair(&mut self, now: Time, (start, end): (u64, u64), most: u64) {
+    pub fn note_retransmission_burst(&mut self, now: Time, (start, end): (u64, u64), most: u64) {
         let Some(buffer) = &self.buffer else { return };
-        let burst_end = match self.bursts.tso.repairs {
-            Some((_, _, end)) if self.bursts.tso.repairs_on(now, start) => end,
+        let burst_end = match self.bursts.tso.retransmissions {
+            Some((_, _, end)) if self.bursts.tso.continues_retransmission(now, start) => end,
             _ => buffer.packet_end(start).min(start + most),
         };
-        self.bursts.tso.repairs = Some((now, end, burst_end));
+        self.bursts.tso.retransmissions = Some((now, end, burst_end));
     }
 
     /// Decides on the next burst. `next_ack` tells when the oldest segment left, and the smoothed
@@ -261,17 +262,17 @@ impl Departure {
     pub fn next_burst(
         &mut self,
         context: Context<'_>,
-        patience: Patience<'_>,
+        request: BurstRequest<'_>,
         next_ack: impl FnOnce() -> Option<(Time, Duration)>,
     ) -> NextBurst {
-        let Patience { stream, window, most, is_paced, .. } = patience;
+        let BurstRequest { stream, window, most, is_paced, .. } = request;
         let mss = u64::from(stream.mss);
         let Some(buffer) = self.buffer.as_mut().filter(|_| stream.written > stream.nxt) else {
             return NextBurst::Leaves { segments: 1 };
         };
-        if buffer.reached() > stream.nxt {
+        if buffer.sent_end() > stream.nxt {
             // The packet needs more segments than planned: options have taken room.
-            let segments = (buffer.reached() - stream.nxt).div_ceil(mss);
+            let segments = (buffer.sent_end() - stream.nxt).div_ceil(mss);
             return NextBurst::Leaves { segments };
         }
         let push = buffer.push;
@@ -281,7 +282,7 @@ impl Departure {
         let packet = buffer.next(quota * mss);
         let waits = match push {
             Push::Pending => {
-                packet.0 > mss && self.waits_for_more(context.now, patience, packet, next_ack)
+                packet.0 > mss && self.tso_should_defer(context.now, request, packet, next_ack)
             }
             Push::One => false,
             Push::Done => true,
@@ -292,7 +293,7 @@ impl Departure {
         let bytes = if is_probe {
             packet.0.min(mss).min(stream.usable())
         } else {
-            self.cut(packet, quota * mss, stream, context.settings.nagle)
+            self.split_point(packet, quota * mss, stream, context.settings.nagle)
         };
         if self.is_queue_full(bytes, false, stream.una, is_paced) {
             if let Some(buffer) = &mut self.buffer {
@@ -300,7 +301,7 @@ impl Departure {
             }
             return NextBurst::Waits;
         }
-        if self.path.is_some() && self.fails_at_host(bytes, stream.mss) {
+        if self.path.is_some() && self.is_dropped_locally(bytes, stream.mss) {
             return NextBurst::Fails { bytes };
         }
         let (is_pushed, is_fitted) = self.take_packet(bytes, stream, window);
@@ -329,7 +330,7 @@ impl Departure {
         let Some(buffer) = &mut self.buffer else { return (false, false) };
         let is_pushed = buffer.send(bytes);
         let has_window = window.in_flight + bytes.div_ceil(mss) < window.cwnd;
-        (is_pushed, buffer.tell_room(window.cwnd, has_window, unsent))
+        (is_pushed, buffer.signal_write_space(window.cwnd, has_window, unsent))
     }
 
     /// The packet of a tail loss probe with new data, of at most `most` segments
@@ -337,14 +338,14 @@ impl Departure {
     /// is marked, as several leave together, or what the application pushed ends there, and whether
     /// the buffer was fitted to the window. Nothing leaves while too much waits at the device.
     #[cold]
-    pub fn take_probe_packet(&mut self, patience: Patience<'_>) -> Option<(u64, bool, bool)> {
-        let Patience { stream, window, most, is_paced, .. } = patience;
+    pub fn take_probe_packet(&mut self, request: BurstRequest<'_>) -> Option<(u64, bool, bool)> {
+        let BurstRequest { stream, window, most, is_paced, .. } = request;
         let mss = u64::from(stream.mss);
-        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.reached() <= stream.nxt)
+        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.sent_end() <= stream.nxt)
         else {
             return Some((most, false, false));
         };
-        let bytes = buffer.next_anew(most * mss).min(most * mss).min(stream.usable());
+        let bytes = buffer.head_packet_anew(most * mss).min(most * mss).min(stream.usable());
         if self.is_queue_full(bytes, false, stream.una, is_paced) {
             return None;
         }
@@ -356,7 +357,7 @@ impl Departure {
 
     /// The bytes of a packet that may leave: whole segments, and a small one at its end or at the
     /// edge of the peer's window if Nagle's rule lets it (`tcp_mss_split_point`).
-    fn cut(
+    fn split_point(
         &self,
         (packet, is_last): (u64, bool),
         most: u64,
@@ -380,10 +381,10 @@ impl Departure {
     /// Whether Nagle's rule lets a small segment leave: the one of Minshall, for which only another
     /// small one must not be under way (`tcp_nagle_check`).
     fn may_end_small(&self, una: u64, has_nagle: bool) -> bool {
-        match self.buffer.as_ref().map_or(Small::Alone, |buffer| buffer.small) {
-            Small::Alone => !has_nagle || self.bursts.tso.small_end <= una,
-            Small::Never => false,
-            Small::Always => true,
+        match self.buffer.as_ref().map_or(Nagle::Minshall, |buffer| buffer.nagle) {
+            Nagle::Minshall => !has_nagle || self.bursts.tso.small_end <= una,
+            Nagle::Corked => false,
+            Nagle::Off => true,
         }
     }
 
@@ -397,30 +398,31 @@ impl Departure {
     #[inline]
     pub fn is_small_due(&self, nxt: u64, payload: u64) -> bool {
         let tso = &self.bursts.tso;
-        self.overrides_silly_window || (tso.has_begun() && tso.small_end == nxt + payload)
+        self.overrides_silly_window || (tso.is_in_burst() && tso.small_end == nxt + payload)
     }
 
     /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all
     /// the same (`tcp_write_xmit`). `most`: the segments of a burst.
-    pub fn fill_packet(&mut self, stream: &Stream, window: Window, most: u64) {
+    pub fn grow_next_packet(&mut self, stream: &Stream, window: Window, most: u64) {
         let wanted = window.quota(most) * u64::from(stream.mss);
-        if let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.reached() <= stream.nxt) {
+        if let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.sent_end() <= stream.nxt)
+        {
             buffer.next(wanted);
         }
     }
 
-    fn waits_for_more(
+    fn tso_should_defer(
         &mut self,
         now: Time,
-        patience: Patience<'_>,
+        request: BurstRequest<'_>,
         (packet, is_last): (u64, bool),
         next_ack: impl FnOnce() -> Option<(Time, Duration)>,
     ) -> bool {
-        let Patience { stream, window: Window { cwnd, in_flight }, most, .. } = patience;
+        let BurstRequest { stream, window: Window { cwnd, in_flight }, most, .. } = request;
         let mss = u64::from(stream.mss);
         // A paced packet counts as sent when its time is over (`tcp_wstamp_ns`).
-        let last_left = self.last_left.max(self.bursts.pacing.next());
-        if patience.is_repairing || now.since(last_left) > PATIENCE {
+        let last_left = self.last_segment_sent.max(self.bursts.pacing.next());
+        if request.is_recovering || now.since(last_left) > PATIENCE {
             return false;
         }
         let by_peer = stream.usable();

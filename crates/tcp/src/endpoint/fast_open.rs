@@ -9,18 +9,18 @@
 use crate::context::Context;
 use crate::endpoint::{Endpoint, State};
 use crate::segment::{Cookie, FastOpenOption, IP_HEADER, Segment, TCP_HEADER};
-use crate::sender::resegment::NONE;
+use crate::sender::resegment::RESEND_ALL;
 use tcplab_units::{Duration, Time};
 
 /// Room for all the options that a SYN can have (`MAX_TCP_OPTION_SPACE`).
 const OPTIONS: u16 = 40;
 /// The data that waits for the end of the handshake will bring the ACK; it has so long
 /// (`TCP_DELACK_MAX`).
-const PATIENCE: Duration = Duration::from_millis(200);
+const DELACK_MAX: Duration = Duration::from_millis(200);
 
 /// The state that a client keeps of a server (RFC 7413 §4.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct CachedCookie {
     /// The cookie that it gave.
     pub cookie: Cookie,
     /// The largest payload that it takes.
@@ -31,17 +31,17 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FastOpen {
     /// A client: what it knows of the server.
-    known: Option<Known>,
+    cached: Option<CachedCookie>,
     /// Its SYN waits for data.
-    is_put_off: bool,
+    is_deferred: bool,
     /// Bytes that its SYN carries, and whether there is more to come.
     payload: u16,
     has_more: bool,
     /// News of the server, until somebody asks.
-    learned: Option<Known>,
+    to_cache: Option<CachedCookie>,
     /// A server: the cookie of the client that may come, and whether the SYN-ACK is to bring it.
-    own: Option<Cookie>,
-    grants: bool,
+    expected: Option<Cookie>,
+    grants_cookie: bool,
     /// The client has shown it.
     is_accepted: bool,
 }
@@ -49,40 +49,40 @@ pub(crate) struct FastOpen {
 impl Endpoint {
     /// Opens actively, with Fast Open: with a cookie the SYN waits for the first data and takes it
     /// along, else it asks for one.
-    pub fn connect_fast(&mut self, known: Option<Known>) {
+    pub fn connect_fast(&mut self, cached: Option<CachedCookie>) {
         self.connect();
-        self.owes_syn = known.is_none();
-        let is_put_off = known.is_some();
-        self.fast_open = Some(Box::new(FastOpen { known, is_put_off, ..FastOpen::default() }));
+        self.syn_pending = cached.is_none();
+        let is_deferred = cached.is_some();
+        self.fast_open = Some(Box::new(FastOpen { cached, is_deferred, ..FastOpen::default() }));
     }
 
     /// Opens passively, with Fast Open for a client with this cookie.
     pub fn listen_fast(&mut self, cookie: Cookie) {
         self.listen();
-        self.fast_open = Some(Box::new(FastOpen { own: Some(cookie), ..FastOpen::default() }));
+        self.fast_open = Some(Box::new(FastOpen { expected: Some(cookie), ..FastOpen::default() }));
     }
 
     /// News of the server for the client to keep; given once.
-    pub fn take_learned(&mut self) -> Option<Known> {
-        self.fast_open.as_mut()?.learned.take()
+    pub fn take_cookie_to_cache(&mut self) -> Option<CachedCookie> {
+        self.fast_open.as_mut()?.to_cache.take()
     }
 
     /// The SYN waits for the first data.
-    pub(crate) fn is_syn_put_off(&self) -> bool {
-        self.fast_open.as_ref().is_some_and(|fast| fast.is_put_off)
+    pub(crate) fn is_syn_deferred(&self) -> bool {
+        self.fast_open.as_ref().is_some_and(|fast| fast.is_deferred)
     }
 
     /// The first write leaves with the SYN, as far as it has room; the rest waits for the answer.
     pub(crate) fn write_into_syn(&mut self, bytes: u64) -> u64 {
         let own = self.own_mss();
         let Some(fast) = &mut self.fast_open else { return 0 };
-        let mss = fast.known.map_or(0, |known| known.mss.min(own));
+        let mss = fast.cached.map_or(0, |cached| cached.mss.min(own));
         let taken = bytes.min(mss.saturating_sub(OPTIONS).into());
-        fast.is_put_off = false;
+        fast.is_deferred = false;
         fast.payload = taken as u16;
         fast.has_more = bytes > taken;
         self.send.written += taken;
-        self.owes_syn = true;
+        self.syn_pending = true;
         taken
     }
 
@@ -102,10 +102,10 @@ impl Endpoint {
             if whole.wire_bytes() <= most { whole } else { segment }
         };
         if is_answer {
-            let granted = fast.own.filter(|_| fast.grants).map(option);
+            let granted = fast.expected.filter(|_| fast.grants_cookie).map(option);
             return granted.map_or(segment, with);
         }
-        let shown = fast.known.map(|known| option(known.cookie));
+        let shown = fast.cached.map(|cached| option(cached.cookie));
         let segment = with(shown.unwrap_or(FastOpenOption::Request));
         if fast.payload == 0 {
             return segment;
@@ -116,30 +116,30 @@ impl Endpoint {
 
     /// A SYN arrived. Its data counts if it shows the right cookie; whoever shows another gets the
     /// right one, like those who ask (RFC 7413 §4.2.2).
-    pub(crate) fn take_fast_open(&mut self, now: Time, segment: &Segment) {
+    pub(crate) fn on_syn_fast_open(&mut self, now: Time, segment: &Segment) {
         let Some(fast) = &mut self.fast_open else { return };
         let Some(option) = segment.fast_open() else { return };
-        fast.is_accepted = fast.own.is_some_and(|own| option == FastOpenOption::Cookie(own));
-        fast.grants = !fast.is_accepted;
+        fast.is_accepted = fast.expected.is_some_and(|own| option == FastOpenOption::Cookie(own));
+        fast.grants_cookie = !fast.is_accepted;
         if fast.is_accepted {
             self.send.una = 1;
-            self.receive.begin(now);
+            self.receive.on_established(now);
             if segment.payload > 0 {
-                self.receive.prepare(&self.settings);
-                self.receive.take_with_syn(segment.payload.into());
+                self.receive.init_autotuning(&self.settings);
+                self.receive.receive_with_syn(segment.payload.into());
             }
         }
     }
 
     /// The server may send: it knows the client, though the handshake has not ended.
-    pub(crate) fn is_open_early(&self) -> bool {
+    pub(crate) fn may_send_before_handshake(&self) -> bool {
         self.state == State::SynReceived
             && self.fast_open.as_ref().is_some_and(|fast| fast.is_accepted)
     }
 
     /// Data, without a FIN. The timer stays that of the SYN-ACK (`tcp_rearm_rto`,
     /// `tcp_schedule_loss_probe`).
-    pub(crate) fn poll_early(&mut self, now: Time) -> Option<Segment> {
+    pub(crate) fn poll_before_handshake(&mut self, now: Time) -> Option<Segment> {
         let timer = self.send.timer;
         let closed = std::mem::take(&mut self.send.closed);
         let segment = self.poll_data(now);
@@ -150,14 +150,14 @@ impl Endpoint {
     /// The answer to a client's SYN acknowledges what comes before `acked`. The rest of its data is
     /// sent again, as ordinary data and without a smaller window: that the server did not take it
     /// says nothing of the path (RFC 7413 §4.2.1).
-    pub(crate) fn end_fast_open(&mut self, now: Time, segment: &Segment, acked: u64) {
+    pub(crate) fn on_syn_ack_fast_open(&mut self, now: Time, segment: &Segment, acked: u64) {
         let Some(fast) = &mut self.fast_open else { return };
         let granted = match segment.fast_open() {
             Some(FastOpenOption::Cookie(cookie)) => Some(cookie),
-            _ => fast.known.map(|known| known.cookie),
+            _ => fast.cached.map(|cached| cached.cookie),
         };
         let mss = segment.syn_options().map_or(0, |options| options.mss);
-        fast.learned = granted.map(|cookie| Known { cookie, mss });
+        fast.to_cache = granted.map(|cookie| CachedCookie { cookie, mss });
         if fast.payload == 0 {
             return;
         }
@@ -165,15 +165,15 @@ impl Endpoint {
         let has_more = fast.has_more;
         self.send.on_syn_acked(acked);
         if self.send.has_outstanding() {
-            self.send.resend_larger(now, NONE);
-            self.owes_ack_first = false;
+            self.send.simple_retransmit(now, RESEND_ALL);
+            self.handshake_ack_pending = false;
         } else {
             self.send.timer.stop();
             if delays_ack && has_more {
                 // The application's waiting data will carry the ACK.
-                self.delayed_ack.on_sent();
-                self.delayed_ack.put_off(now + PATIENCE);
-                self.owes_ack_first = false;
+                self.delayed_ack.on_ack_sent();
+                self.delayed_ack.delay_ack(now + DELACK_MAX);
+                self.handshake_ack_pending = false;
             }
         }
     }

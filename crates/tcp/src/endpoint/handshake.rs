@@ -17,18 +17,19 @@ impl Endpoint {
         let is_answer = self.state == State::SynReceived;
         let flags = if is_answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
         let flags = flags.with(if is_answer {
-            self.ecn.of_answer(&self.settings)
+            self.ecn.syn_ack_flags(&self.settings)
         } else {
-            EcnState::of_syn(&self.settings, self.syns_sent)
+            EcnState::syn_flags(&self.settings, self.syns_sent)
         });
         let ack = self.receive.origin.number(self.receive.next);
         let seq = self.send.origin.number(0);
-        let mut segment = Segment::new(flags, seq, ack).with_window(self.receive.offer(0).0);
+        let mut segment =
+            Segment::new(flags, seq, ack).with_window(self.receive.select_window(0).0);
         if self.has_timestamps {
             segment = segment.with_timestamps(self.timestamps(now));
         }
         let is_first = self.syns_sent == 0;
-        let scaling = self.settings.window_scaling && (!is_answer || self.peer_scales);
+        let scaling = self.settings.window_scaling && (!is_answer || self.peer_offers_scaling);
         if is_first {
             self.first_syn = now;
         }
@@ -53,17 +54,17 @@ impl Endpoint {
             return;
         }
         if segment.flags.has(Flags::ACK) {
-            self.owes_reset = Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
+            self.pending_reset = Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
             return;
         }
         if segment.flags.has(Flags::SYN) {
             self.take_syn(now, segment);
-            self.receive.open_for(self.segment_size(u16::MAX), &self.settings);
+            self.receive.init_window(self.segment_size(u16::MAX), &self.settings);
             self.send.nxt = 1;
             self.state = State::SynReceived;
-            self.was_called = true;
-            self.owes_syn = true;
-            self.take_fast_open(now, segment);
+            self.is_passive = true;
+            self.syn_pending = true;
+            self.on_syn_fast_open(now, segment);
         }
     }
 
@@ -74,7 +75,7 @@ impl Endpoint {
         let acked = self.send.origin.offset(segment.ack, 0).unwrap_or(0);
         if has_ack && !(1..=self.send.nxt).contains(&acked) {
             if !segment.flags.has(Flags::RST) {
-                self.owes_reset =
+                self.pending_reset =
                     Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
             }
             return;
@@ -89,16 +90,16 @@ impl Endpoint {
             return;
         }
         self.take_syn(now, segment);
-        self.receive.settle(self.segment_size(u16::MAX));
+        self.receive.set_advmss(self.segment_size(u16::MAX));
         if has_ack {
             self.establish(now, segment);
-            self.delayed_ack.hurry();
-            self.owes_ack_first = self.settings.behaviour.handshake_ack_leaves_first;
-            self.end_fast_open(now, segment, acked);
+            self.delayed_ack.ack_now();
+            self.handshake_ack_pending = self.settings.behaviour.handshake_ack_leaves_first;
+            self.on_syn_ack_fast_open(now, segment, acked);
         } else {
             self.state = State::SynReceived;
-            self.attempts = 0;
-            self.owes_syn = true;
+            self.retransmits = 0;
+            self.syn_pending = true;
         }
     }
 
@@ -109,22 +110,22 @@ impl Endpoint {
         let offered = segment.syn_options().expect("only segments with SYN are passed");
         self.has_timestamps &= segment.timestamps().is_some();
         if let Some(timestamps) = segment.timestamps() {
-            self.recent_timestamp = (timestamps.value, now);
+            self.ts_recent = (timestamps.value, now);
         }
         self.ecn.on_syn(segment, &self.settings);
         self.send.sack = self.settings.sack && offered.sack_permitted;
         match offered.window_scale.filter(|_| self.settings.window_scaling) {
             // RFC 7323 §2.3: a scale above 14 counts as 14.
             Some(scale) => {
-                self.peer_scales = true;
+                self.peer_offers_scaling = true;
                 self.send.peer_window_scale = scale.min(14);
             }
-            None => self.receive.without_scaling(),
+            None => self.receive.disable_window_scaling(),
         }
         // RFC 9293 §3.7.1: without the option the peer takes 536 bytes.
         self.send.mss = self.segment_size(if offered.mss == 0 { 536 } else { offered.mss });
         self.send.agreed_mss = self.send.mss + self.options();
-        self.send.settle_size(self.options());
+        self.send.set_option_bytes(self.options());
         self.send.window = u64::from(segment.window);
         self.send.largest_window = self.send.window;
     }
@@ -140,26 +141,27 @@ impl Endpoint {
         }
         self.send.largest_window = self.send.window;
         self.send.timer.stop();
-        self.receive.begin(now);
+        self.receive.on_established(now);
         self.keepalive = KeepaliveTimer::new(now, &self.settings);
         self.send.deadline = Time::NEVER;
-        self.send.begin_search(Context { now, settings: &self.settings }, self.options());
-        let rtt = self.time_handshake(now, segment);
+        self.send.init_mtu_probing(Context { now, settings: &self.settings }, self.options());
+        let rtt = self.handshake_rtt(now, segment);
         if let Some(rtt) = rtt {
             let at = Progressed { una: 1, nxt: self.send.nxt };
             self.send.rtt.sample(rtt, at, &self.settings.rto_limits());
-            self.send.rtt.note_path(rtt);
+            self.send.rtt.update_min_rtt(rtt);
         }
-        if rtt.is_none() && (self.attempts > 0 || self.settings.behaviour.unsampled_rto_fallback) {
+        if rtt.is_none() && (self.retransmits > 0 || self.settings.behaviour.unsampled_rto_fallback)
+        {
             self.send.rtt.after_syn_timeout(&self.settings.rto_limits());
         }
         // RFC 5681 §3.1: after a lost SYN the first window is one segment.
-        if self.attempts > 0 && !self.is_syn_forgiven(now, segment) {
+        if self.retransmits > 0 && !self.is_syn_timeout_forgiven(now, segment) {
             self.send.begin_with_one();
         }
-        self.was_syn_repeated = self.attempts > 0;
-        self.attempts = 0;
-        self.answered_unacceptable = None;
+        self.was_syn_retransmitted = self.retransmits > 0;
+        self.retransmits = 0;
+        self.last_oow_ack = None;
         if self.send.has_outstanding() {
             // Data left before the handshake ended (`tcp_rcv_synrecv_state_fastopen`).
             self.arm_retransmission(now);
@@ -169,21 +171,21 @@ impl Endpoint {
     /// Whether a timeout of the handshake leaves the window as it is. Linux lets one repetition
     /// pass: the timeout may have been too short (`tcp_init_transfer`). A SYN-ACK is repeated when
     /// a SYN comes again, too (`inet_rtx_syn_ack`).
-    fn is_syn_forgiven(&self, now: Time, segment: &Segment) -> bool {
+    fn is_syn_timeout_forgiven(&self, now: Time, segment: &Segment) -> bool {
         self.settings.behaviour.forgives_syn_timeout
-            && (self.syns_sent <= 2 || self.is_syn_late(now, segment))
+            && (self.syns_sent <= 2 || self.is_first_syn_answered(now, segment))
     }
 
     /// Whether the answer is to the first SYN, so that later ones were not needed
     /// (`tcp_try_undo_spurious_syn`).
-    fn is_syn_late(&self, now: Time, segment: &Segment) -> bool {
+    fn is_first_syn_answered(&self, now: Time, segment: &Segment) -> bool {
         self.settings.undo && self.echoed(now, segment) == Some(clock(self.first_syn))
     }
 
     /// The RTT of the handshake, of the SYN itself: with Fast Open data may have left after it
     /// (`tcp_synack_rtt_meas`). If a SYN was repeated, Linux asks the timestamp which one was
     /// answered (`tcp_ack_update_rtt`).
-    fn time_handshake(&self, now: Time, segment: &Segment) -> Option<Duration> {
+    fn handshake_rtt(&self, now: Time, segment: &Segment) -> Option<Duration> {
         if self.syns_sent == 1 {
             return Some(self.settings.behaviour.clock.elapsed(now, self.first_syn));
         }

@@ -12,7 +12,7 @@ pub(crate) struct KeepaliveTimer {
     /// When to look again.
     pub due: Time,
     /// When the peer last acknowledged anything.
-    heard: Time,
+    last_ack: Time,
     /// Probes sent since.
     probes: u32,
 }
@@ -22,28 +22,28 @@ impl KeepaliveTimer {
         let Keepalive { idle, .. } = settings.keepalive?;
         Some(Box::new(Self {
             due: waits_until(settings.behaviour.clock, now, idle),
-            heard: now,
+            last_ack: now,
             probes: 0,
         }))
     }
 
     #[inline]
     pub fn on_heard(&mut self, now: Time) {
-        self.heard = now;
+        self.last_ack = now;
         self.probes = 0;
     }
 }
 
 impl Endpoint {
     /// The keepalive timer ran out (`tcp_keepalive_timer`).
-    pub(crate) fn look_after_peer(&mut self, now: Time) {
+    pub(crate) fn on_keepalive_timer(&mut self, now: Time) {
         let (Some(alive), Some(keepalive)) = (&mut self.keepalive, self.settings.keepalive) else {
             return;
         };
         let Keepalive { idle, interval, probes } = keepalive;
-        let silence = now.since(alive.heard);
+        let silence = now.since(alive.last_ack);
         // The retransmission timer watches over what is under way.
-        let is_busy = self.send.has_outstanding() || self.send.is_stuck();
+        let is_busy = self.send.has_outstanding() || self.send.needs_window_probe();
         let wait = if is_busy {
             idle
         } else if silence < idle {
@@ -57,7 +57,7 @@ impl Endpoint {
             return self.end(Ended::TimedOut);
         } else {
             alive.probes += 1;
-            self.owes_probe = true;
+            self.probe_pending = true;
             interval
         };
         alive.due = waits_until(self.settings.behaviour.clock, now, wait);
@@ -66,20 +66,20 @@ impl Endpoint {
     /// The timer ran out for the first time since there was an answer: from when on does the user
     /// timeout count? Linux begins with the first repetition, but of a SYN with the first one
     /// (`tcp_connect` sets `retrans_stamp`).
-    pub(crate) fn begin_silence(&mut self, now: Time) {
+    pub(crate) fn start_user_timeout(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
-        self.silent_since = match self.send.oldest() {
+        self.unanswered_since = match self.send.oldest() {
             _ if self.settings.behaviour.user_timeout_from_retransmission
                 && self.state != State::SynSent =>
             {
                 now
             }
             Some(oldest) => oldest.left_at,
-            None if is_opening => self.send.departure().last_sent(),
+            None if is_opening => self.send.departure().last_data_sent(),
             None => now,
         };
         if let Some(most) = self.user_timeout() {
-            self.send.deadline = self.silent_since + most;
+            self.send.deadline = self.unanswered_since + most;
         }
     }
 
@@ -92,14 +92,14 @@ impl Endpoint {
     }
 
     /// Whether the user timeout has passed.
-    pub(crate) fn is_given_up(&self, now: Time) -> bool {
+    pub(crate) fn has_user_timeout_passed(&self, now: Time) -> bool {
         let most = self.user_timeout();
-        most.is_some_and(|most| now.since(self.silent_since) >= most)
+        most.is_some_and(|most| now.since(self.unanswered_since) >= most)
     }
 
     /// The part of a wait that the user timeout leaves.
     pub(crate) fn within_user_timeout(&self, now: Time, wait: Duration) -> Duration {
         let Some(most) = self.settings.user_timeout else { return wait };
-        wait.min((self.silent_since + most).max(now).since(now))
+        wait.min((self.unanswered_since + most).max(now).since(now))
     }
 }

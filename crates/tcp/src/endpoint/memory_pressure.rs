@@ -16,21 +16,21 @@ const PAGE: u64 = 4096;
 
 /// The memory that the connections of a host have left together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shortage {
+pub struct MemoryPressure {
     /// Send buffers do not grow any more.
-    pub is_tight: bool,
+    pub is_above_low: bool,
     /// Windows do not grow any more, and become small where more than half of a buffer is in use.
-    pub is_pressed: bool,
+    pub is_under_pressure: bool,
     /// Nothing is taken that would make the connection hold more than this.
-    pub most: u64,
+    pub limit: u64,
 }
 
 /// The memory pressure that one endpoint has heard of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    pub shortage: Shortage,
+    pub pressure: MemoryPressure,
     /// An application could not write for it.
-    was_refused: bool,
+    was_write_refused: bool,
 }
 
 impl Endpoint {
@@ -44,48 +44,48 @@ impl Endpoint {
     /// Whether so much memory fits into what the connection has taken already: whole pages, as few
     /// as hold all that it has (`sk_forward_alloc`, `sk_mem_reclaim`).
     #[inline]
-    pub(crate) fn has_left(&self, bytes: u64) -> bool {
+    pub(crate) fn has_forward_alloc(&self, bytes: u64) -> bool {
         let memory = self.memory();
         memory.next_multiple_of(PAGE) - memory >= bytes
     }
 
     /// The host tells of the memory that is left.
-    pub fn set_shortage(&mut self, shortage: Shortage) {
-        if shortage.is_pressed {
-            self.receive.press();
+    pub fn set_memory_pressure(&mut self, pressure: MemoryPressure) {
+        if pressure.is_under_pressure {
+            self.receive.on_memory_pressure();
         }
-        let first = || Box::new(Memory { shortage, was_refused: false });
-        self.memory.get_or_insert_with(first).shortage = shortage;
+        let first = || Box::new(Memory { pressure, was_write_refused: false });
+        self.memory.get_or_insert_with(first).pressure = pressure;
     }
 
     /// Whether the application could not write since the last look, because memory was short.
-    pub fn take_refused(&mut self) -> bool {
-        self.memory.as_mut().is_some_and(|memory| std::mem::take(&mut memory.was_refused))
+    pub fn take_write_refused(&mut self) -> bool {
+        self.memory.as_mut().is_some_and(|memory| std::mem::take(&mut memory.was_write_refused))
     }
 
     /// How much of this may be written.
     #[cold]
-    pub(crate) fn affordable(&mut self, bytes: u64) -> u64 {
+    pub(crate) fn limit_by_memory(&mut self, bytes: u64) -> u64 {
         let held = self.memory();
         let Some(memory) = &mut self.memory else { return bytes };
-        let left = memory.shortage.most.saturating_sub(held);
-        memory.was_refused |= left < bytes;
+        let left = memory.pressure.limit.saturating_sub(held);
+        memory.was_write_refused |= left < bytes;
         bytes.min(left)
     }
 
     /// Whether data cannot be kept that something is missing before. What is in order is always
     /// taken: the application waits for it.
     #[cold]
-    pub(crate) fn is_too_costly(&self, payload: u64) -> bool {
-        let most = self.memory.as_ref().map_or(u64::MAX, |memory| memory.shortage.most);
+    pub(crate) fn exceeds_memory(&self, payload: u64) -> bool {
+        let most = self.memory.as_ref().map_or(u64::MAX, |memory| memory.pressure.limit);
         self.memory().saturating_add(payload) > most
     }
 
-    pub(crate) fn is_tight(&self) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.shortage.is_tight)
+    pub(crate) fn is_above_low(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.pressure.is_above_low)
     }
 
-    pub(crate) fn is_pressed(&self) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.shortage.is_pressed)
+    pub(crate) fn is_under_pressure(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.pressure.is_under_pressure)
     }
 }

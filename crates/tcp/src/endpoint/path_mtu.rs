@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::endpoint::{Endpoint, State};
-use crate::segment::TooLarge;
+use crate::segment::FragNeeded;
 use tcplab_units::{Duration, Time};
 
 /// A path is a black hole when nothing was answered for that long since the first repetition: three
@@ -13,45 +13,45 @@ const REPETITIONS: u32 = 3;
 
 impl Endpoint {
     /// The path to the peer is known to carry packets of this size only, from another connection.
-    pub fn know_mtu(&mut self, mtu: u16) {
+    pub fn set_cached_mtu(&mut self, mtu: u16) {
         let has_options = self.state.is_synchronized();
-        self.send.take_mtu(mtu, if has_options { self.options() } else { 0 });
+        self.send.reduce_mtu(mtu, if has_options { self.options() } else { 0 });
     }
 
     /// News of the path MTU from another connection while this one sends: the next packet looks the
     /// route up.
-    pub fn hear_mtu(&mut self, mtu: u16) {
+    pub fn on_route_mtu(&mut self, mtu: u16) {
         if matches!(self.state, State::Listen | State::SynReceived) {
             // Its route is looked up when the connection stands (`tcp_v4_syn_recv_sock`).
-            return self.know_mtu(mtu);
+            return self.set_cached_mtu(mtu);
         }
         let options = if self.state.is_synchronized() { self.options() } else { 0 };
-        self.send.note_route(mtu, options);
+        self.send.note_route_mtu(mtu, options);
     }
 
     /// Sets the size of the next segments to that of the route, if it has been looked up. To be
     /// called when something happens, before [`Self::poll_transmit`]. Says whether that is to be
     /// called for this alone.
     #[inline]
-    pub fn refresh_route(&mut self, now: Time) -> bool {
-        self.send.departure().has_path()
-            && self.send.refresh_route(Context { now, settings: &self.settings })
+    pub fn sync_mss(&mut self, now: Time) -> bool {
+        self.send.departure().has_path_mtu()
+            && self.send.sync_mss(Context { now, settings: &self.settings })
     }
 
     /// A packet that has failed at the host took the acknowledgment with it.
     #[cold]
-    pub(crate) fn lose_acknowledgment(&mut self, now: Time) {
-        let payload = self.send.take_failed();
+    pub(crate) fn on_local_drop(&mut self, now: Time) {
+        let payload = self.send.take_local_drop();
         if payload > 0 {
-            let flags = self.flags_of_ack().with(self.ecn.of_new_data(|| self.send.take_cwr()));
-            self.dress(now, flags, self.send.nxt, payload);
+            let flags = self.ack_flags().with(self.ecn.new_data_flags(|| self.send.take_cwr()));
+            self.segment_with_options(now, flags, self.send.nxt, payload);
         }
     }
 
     /// A router has no room for a packet that it says this of, and dropped it. Returns the size it
     /// names, if the notice can be meant (RFC 5927 §4.1).
-    pub fn on_too_large(&mut self, now: Time, notice: &TooLarge) -> Option<u16> {
-        let TooLarge { seq, mtu, .. } = *notice;
+    pub fn on_frag_needed(&mut self, now: Time, notice: &FragNeeded) -> Option<u16> {
+        let FragNeeded { seq, mtu, .. } = *notice;
         // Nobody asks what remains of a connection, as in Linux (`tcp_v4_err`).
         let is_open = !matches!(self.state, State::Closed | State::Listen | State::TimeWait);
         let place = self.send.origin.offset(seq, self.send.una).filter(|_| is_open)?;
@@ -59,15 +59,15 @@ impl Endpoint {
             return None;
         }
         let is_opening = self.state == State::SynSent;
-        if self.send.take_mtu(mtu, if is_opening { 0 } else { self.options() }) {
+        if self.send.reduce_mtu(mtu, if is_opening { 0 } else { self.options() }) {
             if is_opening {
                 // The SYN was too large with its data.
-                self.owes_syn = true;
+                self.syn_pending = true;
             } else {
                 if self.settings.behaviour.notice_keeps_timestamp {
-                    self.send.note_notice(now);
+                    self.send.note_icmp_notice(now);
                 }
-                self.send.resend_larger(now, self.send.mss);
+                self.send.simple_retransmit(now, self.send.mss);
                 self.send.update_rate(Context { now, settings: &self.settings });
             }
         }
@@ -78,17 +78,17 @@ impl Endpoint {
     pub(crate) fn own_mss(&self) -> u16 {
         self.send
             .departure()
-            .told_mss()
+            .path_mss()
             .map_or(self.settings.mss, |told| told.min(self.settings.mss))
     }
 
     /// The timer has run out for data. Where sizes may be searched for, that can be because of
     /// them.
-    pub(crate) fn look_for_black_hole(&mut self, now: Time) {
+    pub(crate) fn detect_black_hole(&mut self, now: Time) {
         let is_silent = if self.settings.behaviour.black_hole_by_time {
-            self.attempts > 0 && now.since(self.silent_since) >= SILENCE
+            self.retransmits > 0 && now.since(self.unanswered_since) >= SILENCE
         } else {
-            self.attempts >= REPETITIONS
+            self.retransmits >= REPETITIONS
         };
         if is_silent {
             self.send.suspect_black_hole(now);

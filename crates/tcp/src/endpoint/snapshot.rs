@@ -51,13 +51,13 @@ impl Endpoint {
 
     /// The RTTs sampled, if any were.
     pub fn rtt(&self) -> Option<RttSummary> {
-        let (min, max, count, sum_nanos) = self.send.rtt.counted();
+        let (min, max, count, sum_nanos) = self.send.rtt.recorded();
         (count > 0).then(|| RttSummary { min, mean: self.send.rtt.mean(), max, count, sum_nanos })
     }
 
     /// Sums up RTTs anew: those of what the application sends from now on.
-    pub fn begin_rtts(&mut self) {
-        self.send.rtt.begin_report();
+    pub fn restart_rtt_record(&mut self) {
+        self.send.rtt.restart_record();
     }
 
     /// Whether the peer has answered the SYN.

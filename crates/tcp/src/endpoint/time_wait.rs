@@ -35,9 +35,9 @@ pub struct TimeWait {
     /// The clock by which the end waits.
     clock: Clock,
     /// The last timestamp of the peer.
-    heard: u32,
+    ts_recent: u32,
     /// One more than the tick of the last answer to a segment without data, so that it is never 0.
-    answered: Option<NonZeroU32>,
+    last_oow_ack: Option<NonZeroU32>,
 }
 
 /// The remains are of FIN-WAIT-2: the peer has not finished.
@@ -57,8 +57,8 @@ impl TimeWait {
         scale: 0,
         facts: 0,
         clock: Clock::Exact,
-        heard: 0,
-        answered: None,
+        ts_recent: 0,
+        last_oow_ack: None,
     };
 
     /// Whether it waits for nothing: what comes is answered by a reset.
@@ -78,14 +78,15 @@ impl TimeWait {
             return reset_for(segment);
         }
         let timestamps = segment.timestamps().filter(|_| self.is(HAS_TIMESTAMPS));
-        let is_outdated = timestamps
-            .is_some_and(|timestamps| self.heard.wrapping_sub(timestamps.value).cast_signed() > 0);
-        let start = self.after(segment.seq);
+        let fails_paws = timestamps.is_some_and(|timestamps| {
+            self.ts_recent.wrapping_sub(timestamps.value).cast_signed() > 0
+        });
+        let start = self.offset_of(segment.seq);
         let end = start + segment.sequence_length() as i64;
         let is_reset = segment.flags.has(Flags::RST);
         if self.is(AWAITS_FIN) {
-            if is_outdated || !self.is_in_window(start, end) {
-                return self.acknowledge(now, segment);
+            if fails_paws || !self.is_in_window(start, end) {
+                return self.repeat_ack(now, segment);
             }
             let is_syn = segment.flags.has(Flags::SYN);
             if is_reset || is_syn && start >= 0 {
@@ -102,27 +103,27 @@ impl TimeWait {
             }
             self.facts &= !AWAITS_FIN;
             self.ack.0 = self.ack.0.wrapping_add(1);
-            self.heard = timestamps.map_or(self.heard, |timestamps| timestamps.value);
-            self.wait(now, time_wait);
+            self.ts_recent = timestamps.map_or(self.ts_recent, |timestamps| timestamps.value);
+            self.restart(now, time_wait);
             return Some(self.last_ack(now));
         }
-        if !is_outdated && start == 0 && (is_reset || start == end) {
+        if !fails_paws && start == 0 && (is_reset || start == end) {
             if is_reset {
                 // The peer is gone for good (RFC 1337 describes it).
                 self.until = Time::ZERO;
             } else {
-                self.wait(now, time_wait);
-                self.heard = timestamps.map_or(self.heard, |timestamps| timestamps.value);
+                self.restart(now, time_wait);
+                self.ts_recent = timestamps.map_or(self.ts_recent, |timestamps| timestamps.value);
             }
             return None;
         }
         if is_reset {
             return None;
         }
-        if is_outdated || segment.flags.has(Flags::ACK) {
-            self.wait(now, time_wait);
+        if fails_paws || segment.flags.has(Flags::ACK) {
+            self.restart(now, time_wait);
         }
-        self.acknowledge(now, segment)
+        self.repeat_ack(now, segment)
     }
 
     fn is(&self, fact: u8) -> bool {
@@ -130,7 +131,7 @@ impl TimeWait {
     }
 
     /// How far a number lies beyond the next expected one; negative if before it.
-    fn after(&self, number: SeqNumber) -> i64 {
+    fn offset_of(&self, number: SeqNumber) -> i64 {
         number.0.wrapping_sub(self.ack.0).cast_signed().into()
     }
 
@@ -141,21 +142,22 @@ impl TimeWait {
     }
 
     /// TIME-WAIT begins, or begins anew.
-    fn wait(&mut self, now: Time, time_wait: Duration) {
+    fn restart(&mut self, now: Time, time_wait: Duration) {
         self.until = waits_until(self.clock, now, time_wait);
     }
 
     /// The last acknowledgment once more, unless that would be too often.
-    fn acknowledge(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
+    fn repeat_ack(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let has_data = segment.sequence_length() > 0 && !segment.flags.has(Flags::SYN);
         if self.is(LIMITS_ANSWERS) && !has_data {
             let tick = clock(now) as u32;
-            let since = self.answered.map(|answered| (tick + 1).wrapping_sub(answered.get()));
+            let since =
+                self.last_oow_ack.map(|last_oow_ack| (tick + 1).wrapping_sub(last_oow_ack.get()));
             let is_too_soon = |since| u64::from(since) < UNACCEPTABLE_INTERVAL.as_millis();
             if since.is_some_and(is_too_soon) {
                 return None;
             }
-            self.answered = NonZeroU32::new(tick.wrapping_add(1));
+            self.last_oow_ack = NonZeroU32::new(tick.wrapping_add(1));
         }
         Some(self.last_ack(now))
     }
@@ -166,7 +168,7 @@ impl TimeWait {
         if !self.is(HAS_TIMESTAMPS) {
             return ack;
         }
-        ack.with_timestamps(Timestamps::at(now, self.heard))
+        ack.with_timestamps(Timestamps::at(now, self.ts_recent))
     }
 }
 
@@ -176,8 +178,8 @@ impl Endpoint {
     ///
     /// Linux keeps no more than what remains of such a connection when all is acknowledged, though
     /// the peer has not finished (`tcp_close`, `tcp_time_wait`).
-    pub fn leave(&mut self) {
-        self.is_left = self.settings.behaviour.time_wait_before_peer_fin;
+    pub fn orphan(&mut self) {
+        self.is_orphaned = self.settings.behaviour.time_wait_before_peer_fin;
         self.close();
     }
 
@@ -199,25 +201,25 @@ impl Endpoint {
             scale: self.receive.window_scale,
             facts,
             clock: self.settings.behaviour.clock,
-            heard: self.recent_timestamp.0,
-            answered: None,
+            ts_recent: self.ts_recent.0,
+            last_oow_ack: None,
         })
     }
 
     /// All that is owed to the peer is an answer to what it sends again.
     #[cold]
-    pub(crate) fn wait_out(&mut self, now: Time) {
+    pub(crate) fn enter_time_wait(&mut self, now: Time) {
         let Settings { time_wait, .. } = *self.settings;
         self.state = State::TimeWait;
         self.time_wait_until = waits_until(self.settings.behaviour.clock, now, time_wait);
-        self.drop_timers();
+        self.clear_xmit_timers();
     }
 
     /// A segment comes when both sides have finished, or nobody is there for what the peer sends.
     #[cold]
-    pub(crate) fn on_segment_when_over(&mut self, now: Time, segment: &Segment) {
+    pub(crate) fn on_segment_in_time_wait(&mut self, now: Time, segment: &Segment) {
         let mut remains = self.remains();
-        self.owes_ack = remains.on_segment(now, segment, self.settings.time_wait).map(Box::new);
+        self.pending_ack = remains.on_segment(now, segment, self.settings.time_wait).map(Box::new);
         self.time_wait_until = remains.until;
         if remains.until <= now {
             self.end(Ended::Normally);

@@ -5,13 +5,13 @@
 //! than that, and Linux takes it that segments come late, by as many (`tcp_check_reno_reordering`).
 
 use super::scoreboard::Progress;
-use super::{Loss, Seen};
+use super::{AckSigns, Loss};
 use crate::settings::Settings;
 use tcplab_cc::Phase;
 
 /// The sequence space of a sender, as far as losses depend on it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Space {
+pub(crate) struct SequenceSpace {
     /// The oldest offset that is not acknowledged.
     pub una: u64,
     /// The next offset to be sent for the first time.
@@ -26,14 +26,14 @@ impl Loss {
     /// Counts an ACK without SACK blocks. Returns the reordering, in segments, that impossible
     /// counts show.
     #[inline]
-    pub fn count_duplicates(
+    pub fn count_dup_acks(
         &mut self,
-        seen: Seen,
+        seen: AckSigns,
         progress: &mut Progress,
-        space: Space,
+        space: SequenceSpace,
         settings: &Settings,
     ) -> Option<u64> {
-        let Self { recovery, board, .. } = self;
+        let Self { recovery, scoreboard, .. } = self;
         if progress.acked > 0 {
             recovery.stalled = false;
             // Segments that duplicate ACKs reported are now acknowledged; the missing one was not
@@ -43,22 +43,22 @@ impl Loss {
             recovery.dup_delivered -= reported;
             recovery.dup_acks = 0;
             if recovery.dup_delivered > 0 && settings.behaviour.emulates_sack {
-                return self.limit_duplicates(progress.acked);
+                return self.limit_reno_sacked(progress.acked);
             }
         } else if seen.duplicate {
             if recovery.dup_acks == 0 {
-                recovery.flight = board.outstanding();
+                recovery.flight = scoreboard.outstanding();
             }
             recovery.dup_acks += 1;
             if space.sack {
                 return None;
             }
             if settings.behaviour.emulates_sack {
-                let (delivered, reordering) = self.add_duplicate(space);
+                let (delivered, reordering) = self.add_reno_sack(space);
                 progress.delivered += delivered;
                 return reordering;
             }
-            if recovery.dup_delivered + board.lost().max(1) < board.outstanding() {
+            if recovery.dup_delivered + scoreboard.lost().max(1) < scoreboard.outstanding() {
                 // At least one segment is missing, or the ACK would not be a duplicate.
                 recovery.dup_delivered += 1;
                 progress.delivered += 1;
@@ -69,7 +69,7 @@ impl Loss {
 
     /// Another duplicate ACK: the segments that it shows to have arrived (`tcp_add_reno_sack`), and
     /// the reordering.
-    fn add_duplicate(&mut self, space: Space) -> (u64, Option<u64>) {
+    fn add_reno_sack(&mut self, space: SequenceSpace) -> (u64, Option<u64>) {
         let end = self.recovery.end;
         let counts = match self.recovery.phase {
             // An episode that is over but in name.
@@ -83,16 +83,16 @@ impl Loss {
         }
         let before = self.recovery.dup_delivered;
         self.recovery.dup_delivered += 1;
-        let reordering = self.limit_duplicates(0);
+        let reordering = self.limit_reno_sacked(0);
         (self.recovery.dup_delivered.saturating_sub(before), reordering)
     }
 
     /// Of what is outstanding, with what the present ACK `acked`, not all can have been reported:
     /// else segments come late (`tcp_limit_reno_sacked`, `tcp_check_reno_reordering`).
-    fn limit_duplicates(&mut self, acked: u64) -> Option<u64> {
-        let Self { recovery, board, .. } = self;
-        let outstanding = board.outstanding();
-        let holes = board.lost().max(1).min(outstanding);
+    fn limit_reno_sacked(&mut self, acked: u64) -> Option<u64> {
+        let Self { recovery, scoreboard, .. } = self;
+        let outstanding = scoreboard.outstanding();
+        let holes = scoreboard.lost().max(1).min(outstanding);
         (recovery.dup_delivered + holes > outstanding).then(|| {
             recovery.dup_delivered = outstanding - holes;
             outstanding + acked

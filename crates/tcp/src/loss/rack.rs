@@ -2,7 +2,7 @@
 //! (RFC 8985 §6).
 
 use super::Loss;
-use super::scoreboard::{Overdue, Progress, Sent};
+use super::scoreboard::{Progress, RackResult, Sent};
 use crate::settings::Settings;
 use std::cmp::Ordering;
 use tcplab_units::{Duration, Time};
@@ -27,10 +27,10 @@ pub(crate) struct Rack {
     /// The most segments by which one was seen to come late; 0 is as many as `dup_thresh`.
     pub(super) reordering: u32,
     /// `RACK.reo_wnd_mult`.
-    pub(super) steps: u8,
-    persist: u8,
+    pub(super) reo_wnd_mult: u8,
+    reo_wnd_persist: u8,
     /// A DSACK came and has not widened the window yet.
-    dsack: bool,
+    dsack_pending: bool,
     /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens it again. Linux counts
     /// segments delivered instead.
     dsack_round: u64,
@@ -44,9 +44,9 @@ impl Default for Rack {
             advanced: false,
             reordering_seen: false,
             reordering: 0,
-            steps: 1,
-            persist: 0,
-            dsack: false,
+            reo_wnd_mult: 1,
+            reo_wnd_persist: 0,
+            dsack_pending: false,
             dsack_round: 0,
         }
     }
@@ -67,38 +67,38 @@ impl Rack {
 
     /// Something was delivered twice, and reordering is why.
     pub fn note_duplicate(&mut self) {
-        self.dsack |= self.reordering_seen;
+        self.dsack_pending |= self.reordering_seen;
     }
 
     /// Widens the window once a round trip for what was delivered twice, and forgets that after a
     /// while (RFC 8985 §6.2 step 4). A round trip is over when what was sent at `end`, or later,
     /// comes to `reached`.
     #[inline]
-    pub fn adapt(&mut self, reached: u64, end: u64) {
+    pub fn update_reo_wnd(&mut self, reached: u64, end: u64) {
         if reached < self.dsack_round {
-            self.dsack = false;
+            self.dsack_pending = false;
         }
-        if std::mem::take(&mut self.dsack) {
-            self.steps = self.steps.saturating_add(1);
+        if std::mem::take(&mut self.dsack_pending) {
+            self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
             self.dsack_round = end;
-            self.persist = PERSIST;
-        } else if self.persist == 0 {
-            self.steps = 1;
+            self.reo_wnd_persist = PERSIST;
+        } else if self.reo_wnd_persist == 0 {
+            self.reo_wnd_mult = 1;
         }
     }
 
     /// A recovery ended that was needed.
     pub fn recovered(&mut self) {
-        self.persist = self.persist.saturating_sub(1);
+        self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
     }
 
     /// A recovery was undone by DSACK.
     pub fn undone_by_dsack(&mut self) {
-        self.persist = PERSIST.min(self.persist + 1);
+        self.reo_wnd_persist = PERSIST.min(self.reo_wnd_persist + 1);
     }
 
     /// The judgment of losses has to be made anew.
-    pub fn reconsider(&mut self) {
+    pub fn set_advanced(&mut self) {
         self.advanced = true;
     }
 }
@@ -121,20 +121,20 @@ impl Loss {
     }
 
     /// RACK has seen reordering.
-    pub fn see_reordering(&mut self) {
+    pub fn set_reordering_seen(&mut self) {
         self.rack.reordering_seen = true;
     }
 
     /// Learns from the departure times of the segments delivered (RFC 8985 §6.2 step 2).
     #[inline]
-    pub fn follow_departures(&mut self, now: Time, progress: &Progress, settings: &Settings) {
+    pub fn rack_advance(&mut self, now: Time, progress: &Progress, settings: &Settings) {
         self.rack.advance(now, progress, settings);
     }
 
     /// Widens the reordering window for a DSACK, once a round trip (RFC 8985 §6.2 step 4).
     #[inline]
-    pub fn adapt_reordering_window(&mut self, reached: u64, end: u64) {
-        self.rack.adapt(reached, end);
+    pub fn rack_update_reo_wnd(&mut self, reached: u64, end: u64) {
+        self.rack.update_reo_wnd(reached, end);
     }
 
     /// How long after a later one was delivered a segment may still be under way.
@@ -145,14 +145,14 @@ impl Loss {
         settings: &Settings,
     ) -> Duration {
         if !self.rack.reordering_seen
-            && (self.recovery.is_repairing()
-                || self.board.sacked() >= u64::from(settings.dup_thresh))
+            && (self.recovery.is_recovering()
+                || self.scoreboard.sacked() >= u64::from(settings.dup_thresh))
         {
             return Duration::ZERO;
         }
         let min_rtt = if min_rtt == Duration::MAX { Duration::ZERO } else { min_rtt };
         let step = settings.behaviour.clock.in_ticks(min_rtt / STEP);
-        step.saturating_mul(self.rack.steps.into()).min(srtt)
+        step.saturating_mul(self.rack.reo_wnd_mult.into()).min(srtt)
     }
 
     /// Whether anything was delivered since losses were last looked for by time; the look is taken.
@@ -162,13 +162,13 @@ impl Loss {
 
     /// Finds losses by time (RFC 8985 §6.2 step 5). `packet_end`: the end of the packet that a
     /// segment was sent in.
-    pub fn judge_by_time(
+    pub fn rack_detect_loss(
         &mut self,
         now: Time,
         (min_rtt, srtt): (Duration, Duration),
         packet_end: impl Fn(&Sent) -> u64,
         settings: &Settings,
-    ) -> Overdue {
+    ) -> RackResult {
         let clock = settings.behaviour.clock;
         let allowed = self.rack.rtt + self.reordering_window(min_rtt, srtt, settings);
         let latest = self.rack.latest;
@@ -180,12 +180,12 @@ impl Loss {
             Ordering::Equal => latest.1 <= packet_end(segment),
             Ordering::Greater => true,
         };
-        self.board.judge_by_time(is_later, left)
+        self.scoreboard.detect_by_time(is_later, left)
     }
 
     /// The departure time from which on a segment is spared by a timeout: it has not had the last
     /// RTT.
-    pub fn recent(&self, now: Time, sack: bool, settings: &Settings) -> Time {
+    pub fn spared_after(&self, now: Time, sack: bool, settings: &Settings) -> Time {
         if settings.rack && sack {
             settings.behaviour.clock.before(now, self.rack.rtt)
         } else {
@@ -206,8 +206,8 @@ mod tests {
             [(10, 30, 2), (20, 40, 2), (30, 50, 3), (49, 60, 3), (50, 70, 4)]
         {
             rack.note_duplicate();
-            rack.adapt(reached, end);
-            assert_eq!(rack.steps, steps, "{reached}");
+            rack.update_reo_wnd(reached, end);
+            assert_eq!(rack.reo_wnd_mult, steps, "{reached}");
         }
     }
 }

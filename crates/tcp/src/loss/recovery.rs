@@ -9,7 +9,7 @@ use tcplab_cc::Phase;
 
 /// The retransmissions that the last event allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repair {
+pub(super) enum Retransmit {
     /// New data only.
     Nothing,
     /// Lost segments, and then new data.
@@ -20,7 +20,7 @@ pub(super) enum Repair {
 
 /// The signs in an ACK.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct AckSigns {
     /// The ACK acknowledged data, and `una` before it.
     pub advanced: bool,
     pub before: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Recovery {
     /// Without SACK: segments that duplicate ACKs have reported.
     pub(super) dup_delivered: u64,
     /// The first retransmission of the episode does not wait for the window.
-    pub(super) owes_retransmission: bool,
+    pub(super) retransmission_pending: bool,
     /// The one rescue of this episode has been sent (RFC 6675 §4 rule 4).
     pub(super) rescued: bool,
     pub(super) partial_acks: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Recovery {
     pub(super) stalled: bool,
     /// The timeout may have been spurious (F-RTO).
     pub(super) frto: bool,
-    pub(super) repair: Repair,
+    pub(super) retransmit: Retransmit,
 }
 
 impl Default for Recovery {
@@ -64,12 +64,12 @@ impl Default for Recovery {
             dup_acks: 0,
             flight: 0,
             dup_delivered: 0,
-            owes_retransmission: false,
+            retransmission_pending: false,
             rescued: false,
             partial_acks: 0,
             stalled: false,
             frto: false,
-            repair: Repair::Nothing,
+            retransmit: Retransmit::Nothing,
         }
     }
 }
@@ -87,14 +87,14 @@ impl Recovery {
     }
 
     /// Whether a timeout may have been spurious (F-RTO).
-    pub fn suspects_timeout(&self) -> bool {
+    pub fn is_frto(&self) -> bool {
         self.frto
     }
 
     /// Whether the next retransmission does not wait for the window.
     #[inline]
-    pub fn owes_retransmission(&self) -> bool {
-        self.owes_retransmission
+    pub fn is_retransmission_pending(&self) -> bool {
+        self.retransmission_pending
     }
 
     /// Segments that left the network according to duplicate ACKs.
@@ -105,7 +105,7 @@ impl Recovery {
 
     /// Some ACKs reported later data, too few to call a loss.
     #[inline]
-    pub fn in_doubt(&self) -> bool {
+    pub fn is_in_disorder(&self) -> bool {
         self.phase <= Phase::Disorder && self.dup_acks > 0
     }
 
@@ -116,7 +116,7 @@ impl Recovery {
 
     /// Losses are being repaired.
     #[inline]
-    pub fn is_repairing(&self) -> bool {
+    pub fn is_recovering(&self) -> bool {
         self.phase >= Phase::Recovery
     }
 
@@ -128,42 +128,42 @@ impl Recovery {
 
     /// Whether what is lost may be sent again, before new data or after it.
     #[inline]
-    pub fn may_repair(&self, before_new: bool) -> bool {
-        match self.repair {
-            Repair::Nothing => false,
-            Repair::Lost => before_new,
-            Repair::NewFirst => !before_new,
+    pub fn may_retransmit(&self, before_new: bool) -> bool {
+        match self.retransmit {
+            Retransmit::Nothing => false,
+            Retransmit::Lost => before_new,
+            Retransmit::NewFirst => !before_new,
         }
     }
 
     /// The timer ran out for a SYN; whether that was needed is looked at by F-RTO, if it is on.
     #[cold]
-    pub fn doubt_timeout(&mut self, frto: bool) {
+    pub fn set_frto(&mut self, frto: bool) {
         self.frto = frto;
     }
 
     /// New data was sent first; what arrives will tell more.
     #[inline]
     pub fn on_new_data(&mut self) {
-        if self.repair == Repair::NewFirst {
-            self.repair = Repair::Nothing;
+        if self.retransmit == Retransmit::NewFirst {
+            self.retransmit = Retransmit::Nothing;
         }
     }
 
     /// Nothing new can be sent: F-RTO is given up (RFC 5682 §3.1 step 2b).
     #[inline]
-    pub fn give_up_new_data(&mut self) {
-        if self.repair == Repair::NewFirst {
+    pub fn give_up_frto(&mut self) {
+        if self.retransmit == Retransmit::NewFirst {
             self.frto = false;
-            self.repair = Repair::Lost;
+            self.retransmit = Retransmit::Lost;
         }
     }
 
     /// Whether the next segment is the first retransmission of an episode: the timer starts again
     /// with it, but not with those that later partial ACKs ask for.
     #[inline]
-    pub fn begins_repair(&self) -> bool {
-        self.owes_retransmission && self.partial_acks == 0
+    pub fn is_first_retransmission(&self) -> bool {
+        self.retransmission_pending && self.partial_acks == 0
     }
 
     /// Whether the ACK just taken moves the retransmission timer. Partial ACKs after the first do

@@ -9,7 +9,7 @@ mod split;
 
 use crate::ranges::RangeSet;
 use progress::Run;
-pub(crate) use progress::{Arrival, Progress};
+pub(crate) use progress::{AckState, Progress};
 use std::collections::VecDeque;
 use tcplab_transport::DeliveryRate;
 use tcplab_units::{Duration, Time};
@@ -28,7 +28,7 @@ pub(crate) struct Sent {
     /// Was sent more than once.
     pub retransmitted: bool,
     /// Was sent again: since it was judged lost, or on suspicion.
-    repaired: bool,
+    is_resent: bool,
     /// Time found it lost since it last left, and does not do so twice, not even where that was a
     /// false alarm (`tcp_rack_detect_loss` takes it off its list).
     timed_out: bool,
@@ -38,7 +38,7 @@ impl Sent {
     /// Whether the segment was sent once, and neither SACKed nor found lost.
     #[inline]
     fn is_untouched(&self) -> bool {
-        !(self.sacked | self.lost | self.retransmitted | self.repaired)
+        !(self.sacked | self.lost | self.retransmitted | self.is_resent)
     }
 
     pub fn end(&self) -> u64 {
@@ -52,11 +52,11 @@ impl Sent {
 
 /// The result of looking for losses by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Overdue {
+pub(crate) struct RackResult {
     /// Segments newly found lost.
     pub lost: u64,
     /// Retransmissions among the segments found lost.
-    pub repairs: u64,
+    pub retransmissions: u64,
     /// How long to wait until the last of those under suspicion is lost too.
     pub wait: Option<Duration>,
 }
@@ -81,17 +81,17 @@ pub(crate) struct Scoreboard {
     sacked: u64,
     lost: u64,
     /// Sent again since they were judged lost, or while it was not known.
-    repaired: u64,
+    retrans_out: u64,
     /// Lost and not sent again since.
-    unrepaired: u64,
+    lost_not_resent: u64,
     /// Segments before this one have been judged by the SACK blocks above them.
-    judged: u64,
+    judged_below: u64,
     /// No segment before this one waits for retransmission.
-    next_repair: u64,
+    next_retransmission: u64,
     /// No segment before this one is under suspicion.
     next_suspect: u64,
     /// Segments before this one that were sent once have been judged by time.
-    timed: u64,
+    rack_judged_below: u64,
     /// Retransmitted segments in the order in which they left.
     resent: VecDeque<Resent>,
     /// The rate sampler's state of each of `segments`, where the rate is sampled.
@@ -108,7 +108,7 @@ impl Scoreboard {
     /// Segments believed to be in the network: the pipe of RFC 6675 §4, in segments.
     #[inline]
     pub fn in_flight(&self) -> u64 {
-        self.outstanding() + self.repaired - self.sacked - self.lost
+        self.outstanding() + self.retrans_out - self.sacked - self.lost
     }
 
     #[inline]
@@ -123,14 +123,14 @@ impl Scoreboard {
 
     /// Segments sent again and not yet reported.
     #[inline]
-    pub fn repaired(&self) -> u64 {
-        self.repaired
+    pub fn retrans_out(&self) -> u64 {
+        self.retrans_out
     }
 
     /// Whether a segment is lost and was not sent again since.
     #[inline]
-    pub fn has_unrepaired(&self) -> bool {
-        self.unrepaired > 0
+    pub fn has_unsent_losses(&self) -> bool {
+        self.lost_not_resent > 0
     }
 
     /// The newest segment.
@@ -167,7 +167,7 @@ impl Scoreboard {
             sacked: false,
             lost: false,
             retransmitted: false,
-            repaired: false,
+            is_resent: false,
             timed_out: false,
         });
     }
@@ -186,7 +186,7 @@ impl Scoreboard {
         }
         if self.segments.is_empty() {
             self.resent.clear();
-            self.repaired = 0;
+            self.retrans_out = 0;
         }
     }
 
@@ -210,8 +210,8 @@ impl Scoreboard {
             if let Some(rates) = &mut self.rates {
                 // The last of them left last.
                 let last = run.count as usize - 1;
-                rates.deliver(last, progress.arrival.departure(run.last_left), run.end);
-                rates.forget_oldest(run.count);
+                rates.on_delivered(last, progress.ack_state.departure(run.last_left), run.end);
+                rates.remove_oldest(run.count);
             }
             progress.deliver_run(&run);
         }
@@ -228,24 +228,28 @@ impl Scoreboard {
                 break;
             }
             progress.acked += 1;
-            progress.repairs_acked |= segment.retransmitted;
+            progress.retransmissions_acked |= segment.retransmitted;
             if segment.sacked {
                 self.sacked -= 1;
             } else {
-                progress.deliver(segment, false);
+                progress.on_delivered(segment, false);
                 if let Some(rates) = &mut self.rates {
-                    rates.deliver(0, progress.arrival.departure(segment.left_at), segment.end());
+                    rates.on_delivered(
+                        0,
+                        progress.ack_state.departure(segment.left_at),
+                        segment.end(),
+                    );
                 }
-                if !segment.retransmitted && segment.start < progress.arrival.highest {
+                if !segment.retransmitted && segment.start < progress.ack_state.highest {
                     progress.overtake(segment.start);
                 }
                 self.lost -= u64::from(segment.lost);
-                self.repaired -= u64::from(segment.repaired);
-                self.unrepaired -= u64::from(segment.lost && !segment.repaired);
+                self.retrans_out -= u64::from(segment.is_resent);
+                self.lost_not_resent -= u64::from(segment.lost && !segment.is_resent);
             }
             self.segments.pop_front();
             if let Some(rates) = &mut self.rates {
-                rates.forget_oldest(1);
+                rates.remove_oldest(1);
             }
         }
     }
@@ -259,7 +263,9 @@ impl Scoreboard {
 
     /// The receiver reports a block beyond `una`.
     pub fn sack(&mut self, block: std::ops::Range<u64>, progress: &mut Progress) {
-        let Self { segments, sacked_ranges, sacked, lost, repaired, unrepaired, rates, .. } = self;
+        let Self {
+            segments, sacked_ranges, sacked, lost, retrans_out, lost_not_resent, rates, ..
+        } = self;
         let highest = sacked_ranges.end().unwrap_or(0);
         sacked_ranges.insert(block, |new| {
             let from = segments.partition_point(|segment| segment.start < new.start);
@@ -270,19 +276,19 @@ impl Scoreboard {
                 if segment.sacked {
                     continue;
                 }
-                progress.deliver(segment, true);
+                progress.on_delivered(segment, true);
                 if let Some(rates) = rates {
-                    let left_at = progress.arrival.departure(segment.left_at);
-                    rates.deliver(from + number, left_at, segment.end());
+                    let left_at = progress.ack_state.departure(segment.left_at);
+                    rates.on_delivered(from + number, left_at, segment.end());
                 }
                 if !segment.retransmitted && segment.start < highest {
                     progress.overtake(segment.start);
                 }
                 *sacked += 1;
                 *lost -= u64::from(segment.lost);
-                *repaired -= u64::from(segment.repaired);
-                *unrepaired -= u64::from(segment.lost && !segment.repaired);
-                (segment.sacked, segment.lost, segment.repaired) = (true, false, false);
+                *retrans_out -= u64::from(segment.is_resent);
+                *lost_not_resent -= u64::from(segment.lost && !segment.is_resent);
+                (segment.sacked, segment.lost, segment.is_resent) = (true, false, false);
             }
         });
     }
@@ -290,19 +296,19 @@ impl Scoreboard {
     /// Judges segments by what was SACKed above them: lost if that is `dup_thresh` separate blocks
     /// or more than `dup_thresh - 1` full segments (`IsLost` of RFC 6675 §4). Returns how many are
     /// found lost.
-    pub fn judge(&mut self, dup_thresh: u32, mss: u64) -> u64 {
+    pub fn detect_by_blocks(&mut self, dup_thresh: u32, mss: u64) -> u64 {
         let (mut blocks, mut bytes) = (0, 0);
         let threshold = self.sacked_ranges.descending().find(|range| {
             blocks += 1;
             bytes += range.end - range.start;
             blocks >= dup_thresh || bytes > u64::from(dup_thresh - 1) * mss
         });
-        threshold.map(|range| range.start).map_or(0, |below| self.lose_below(below))
+        threshold.map(|range| range.start).map_or(0, |below| self.mark_lost_below(below))
     }
 
     /// Judges segments by how many above them were SACKed: lost if that is so many
     /// (`tcp_mark_head_lost`). Returns how many are found lost.
-    pub fn judge_by_count(&mut self, reordering: u64) -> u64 {
+    pub fn detect_by_count(&mut self, reordering: u64) -> u64 {
         let place = |offset| self.segments.partition_point(|segment| segment.start < offset) as u64;
         let mut left = reordering;
         let lowest = self.sacked_ranges.descending().find_map(|range| {
@@ -314,24 +320,24 @@ impl Scoreboard {
             left -= count;
             None
         });
-        lowest.map(|lowest| lowest.start).map_or(0, |below| self.lose_below(below))
+        lowest.map(|lowest| lowest.start).map_or(0, |below| self.mark_lost_below(below))
     }
 
     /// Judges segments by how far above them something was SACKed: lost if that is `dup_thresh`
     /// segments or more, whatever became of those between (FACK). Returns how many are found lost.
-    pub fn judge_forward(&mut self, dup_thresh: u32) -> u64 {
+    pub fn detect_by_fack(&mut self, dup_thresh: u32) -> u64 {
         let Some(forward) = self.sacked_ranges.end() else { return 0 };
         let below_forward = self.segments.partition_point(|segment| segment.start < forward);
         let first_spared = below_forward.checked_sub(dup_thresh as usize);
         let below = first_spared.and_then(|index| self.segments.get(index)).map(|it| it.start);
-        below.map_or(0, |below| self.lose_below(below))
+        below.map_or(0, |below| self.mark_lost_below(below))
     }
 
     /// Segments that start below `below` and were not SACKed are lost. Returns how many were not
     /// known to be.
-    fn lose_below(&mut self, below: u64) -> u64 {
+    fn mark_lost_below(&mut self, below: u64) -> u64 {
         let mut found = 0;
-        let from = (self.judged.saturating_sub(self.first) as usize).min(self.segments.len());
+        let from = (self.judged_below.saturating_sub(self.first) as usize).min(self.segments.len());
         for (number, segment) in self.segments.range_mut(from..).enumerate() {
             if segment.start >= below {
                 break;
@@ -339,12 +345,12 @@ impl Scoreboard {
             if !segment.sacked && !segment.lost {
                 segment.lost = true;
                 if let Some(rates) = &mut self.rates {
-                    rates.lose(from + number);
+                    rates.on_lost(from + number);
                 }
                 found += 1;
-                self.unrepaired += u64::from(!segment.repaired);
+                self.lost_not_resent += u64::from(!segment.is_resent);
             }
-            self.judged = self.judged.max(self.first) + 1;
+            self.judged_below = self.judged_below.max(self.first) + 1;
         }
         self.lost += found;
         found
@@ -356,16 +362,16 @@ impl Scoreboard {
     /// Segments are judged in the order in which they left, and none behind the first that
     /// `is_later`: of those that left at the same time, a repair is behind data with a higher end,
     /// as on the list of Linux (`tcp_rack_detect_loss`).
-    pub fn judge_by_time(
+    pub fn detect_by_time(
         &mut self,
         is_later: impl Fn(&Sent) -> bool,
         left: impl Fn(Time) -> Duration,
-    ) -> Overdue {
-        let mut found = Overdue::default();
-        self.timed = self.timed.max(self.first);
+    ) -> RackResult {
+        let mut found = RackResult::default();
+        self.rack_judged_below = self.rack_judged_below.max(self.first);
         let end = self.first + self.segments.len() as u64;
         // Segments sent once are in the order of time as well.
-        let (mut number, mut index, mut is_settled) = (self.timed, 0, true);
+        let (mut number, mut index, mut is_settled) = (self.rack_judged_below, 0, true);
         loop {
             let resent = self.resent.get(index).copied();
             if number < end && resent.is_none_or(|resent| number < resent.before) {
@@ -377,7 +383,7 @@ impl Scoreboard {
                     }
                     let wait = left(segment.left_at);
                     if wait.is_zero() {
-                        self.lose(number, &mut found);
+                        self.mark_lost(number, &mut found);
                     } else {
                         is_settled = false;
                         found.wait = found.wait.max(Some(wait));
@@ -385,7 +391,7 @@ impl Scoreboard {
                 }
                 number += 1;
                 if is_settled {
-                    self.timed = number;
+                    self.rack_judged_below = number;
                 }
                 continue;
             }
@@ -399,7 +405,7 @@ impl Scoreboard {
                 self.forget_resent(&mut index);
                 continue;
             };
-            if segment.lost && !segment.repaired {
+            if segment.lost && !segment.is_resent {
                 // A timeout found it lost, which may have been a false alarm.
                 index += 1;
                 continue;
@@ -409,7 +415,7 @@ impl Scoreboard {
             }
             let wait = left(left_at);
             if wait.is_zero() {
-                self.lose(again, &mut found);
+                self.mark_lost(again, &mut found);
                 self.forget_resent(&mut index);
             } else {
                 found.wait = found.wait.max(Some(wait));
@@ -429,42 +435,42 @@ impl Scoreboard {
     }
 
     /// The segment of this number is lost, or its repair is.
-    fn lose(&mut self, number: u64, found: &mut Overdue) {
+    fn mark_lost(&mut self, number: u64, found: &mut RackResult) {
         let segment = &mut self.segments[(number - self.first) as usize];
-        if segment.sacked || (segment.lost && !segment.repaired) {
+        if segment.sacked || (segment.lost && !segment.is_resent) {
             return;
         }
         if segment.lost {
-            segment.repaired = false;
-            self.repaired -= 1;
-            self.unrepaired += 1;
-            found.repairs += 1;
+            segment.is_resent = false;
+            self.retrans_out -= 1;
+            self.lost_not_resent += 1;
+            found.retransmissions += 1;
         } else {
             segment.lost = true;
             self.lost += 1;
-            self.unrepaired += u64::from(!segment.repaired);
+            self.lost_not_resent += u64::from(!segment.is_resent);
         }
         segment.timed_out = true;
         found.lost += 1;
         if let Some(rates) = &mut self.rates {
-            rates.lose((number - self.first) as usize);
+            rates.on_lost((number - self.first) as usize);
         }
-        self.next_repair = self.next_repair.min(number);
+        self.next_retransmission = self.next_retransmission.min(number);
     }
 
     /// The oldest segment is lost, whatever was SACKed.
-    pub fn lose_front(&mut self) -> u64 {
+    pub fn mark_head_lost(&mut self) -> u64 {
         let Some(segment) = self.segments.front_mut().filter(|s| !s.sacked && !s.lost) else {
             return 0;
         };
         segment.lost = true;
         self.lost += 1;
-        if !segment.repaired {
-            self.unrepaired += 1;
-            self.next_repair = self.first;
+        if !segment.is_resent {
+            self.lost_not_resent += 1;
+            self.next_retransmission = self.first;
         }
         if let Some(rates) = &mut self.rates {
-            rates.lose(0);
+            rates.on_lost(0);
         }
         1
     }
@@ -473,7 +479,7 @@ impl Scoreboard {
     /// `recent`, the oldest always. `spares_unlost`: what was resent without being lost stays in
     /// flight, the oldest even when it is resent once more (`tcp_mark_skb_lost`). Returns how many
     /// were not known to be lost.
-    pub fn lose_all(&mut self, recent: Time, spares_unlost: bool) -> u64 {
+    pub fn mark_all_lost(&mut self, recent: Time, spares_unlost: bool) -> u64 {
         if self.is_front_sacked() {
             // The receiver has dropped what it reported (RFC 2018 §8).
             self.sacked_ranges.clear();
@@ -485,26 +491,26 @@ impl Scoreboard {
         let mut found = 0;
         for (place, segment) in self.segments.iter_mut().enumerate() {
             let is_spared = place > 0 && segment.left_at > recent;
-            if is_spared || segment.sacked || (segment.lost && !segment.repaired) {
+            if is_spared || segment.sacked || (segment.lost && !segment.is_resent) {
                 continue;
             }
             found += 1;
             if segment.lost || !spares_unlost {
-                self.repaired -= u64::from(segment.repaired);
-                segment.repaired = false;
+                self.retrans_out -= u64::from(segment.is_resent);
+                segment.is_resent = false;
             } else {
-                segment.repaired &= place > 0;
+                segment.is_resent &= place > 0;
             }
             self.lost += u64::from(!segment.lost);
             segment.lost = true;
-            self.unrepaired += u64::from(!segment.repaired);
+            self.lost_not_resent += u64::from(!segment.is_resent);
             if let Some(rates) = &mut self.rates {
-                rates.lose(place);
+                rates.on_lost(place);
             }
         }
-        self.next_repair = self.first;
-        self.judged = self.first + self.outstanding();
-        self.next_suspect = self.judged;
+        self.next_retransmission = self.first;
+        self.judged_below = self.first + self.outstanding();
+        self.next_suspect = self.judged_below;
         found
     }
 
@@ -514,13 +520,13 @@ impl Scoreboard {
             segment.lost = false;
         }
         self.lost = 0;
-        self.unrepaired = 0;
-        self.judged = self.first;
-        self.timed = self.first;
+        self.lost_not_resent = 0;
+        self.judged_below = self.first;
+        self.rack_judged_below = self.first;
     }
 
     /// The last segment leaves once more, as a probe: it does not count as sent twice.
-    pub fn probe_last(&mut self, now: Time) -> Option<Sent> {
+    pub fn resend_last_as_probe(&mut self, now: Time) -> Option<Sent> {
         let number = self.first + self.segments.len() as u64 - 1;
         let segment = self.segments.back_mut()?;
         segment.left_at = now;
@@ -532,13 +538,13 @@ impl Scoreboard {
 
     /// The first segment that is lost and was not sent again since (`NextSeg` rule 1).
     pub fn next_lost(&mut self) -> Option<Sent> {
-        if !self.has_unrepaired() {
+        if !self.has_unsent_losses() {
             return None;
         }
-        let from = self.next_repair.saturating_sub(self.first) as usize;
+        let from = self.next_retransmission.saturating_sub(self.first) as usize;
         let rest = self.segments.range(from.min(self.segments.len())..);
-        let offset = rest.take_while(|segment| !segment.lost || segment.repaired).count();
-        self.next_repair = self.first + (from + offset) as u64;
+        let offset = rest.take_while(|segment| !segment.lost || segment.is_resent).count();
+        self.next_retransmission = self.first + (from + offset) as u64;
         self.segments.get(from + offset).copied()
     }
 
@@ -546,7 +552,7 @@ impl Scoreboard {
     /// found lost (`NextSeg` rule 3).
     pub fn next_suspect(&mut self) -> Option<Sent> {
         let highest = self.sacked_ranges.end()?;
-        self.next_suspect = self.next_suspect.max(self.judged).max(self.first);
+        self.next_suspect = self.next_suspect.max(self.judged_below).max(self.first);
         while let Some(segment) = self.segments.get((self.next_suspect - self.first) as usize) {
             if segment.start >= highest {
                 break;
@@ -556,7 +562,7 @@ impl Scoreboard {
                 let end = self.sacked_ranges.around(segment.start)?.end;
                 let behind = self.segments.partition_point(|segment| segment.start < end);
                 self.next_suspect = self.first + behind as u64;
-            } else if segment.lost || segment.repaired {
+            } else if segment.lost || segment.is_resent {
                 self.next_suspect += 1;
             } else {
                 return Some(*segment);
@@ -567,7 +573,7 @@ impl Scoreboard {
 
     /// The last segment that was neither SACKed nor sent again: for a rescue (`NextSeg` rule 4).
     pub fn last_suspect(&self) -> Option<Sent> {
-        self.segments.iter().rev().find(|segment| !segment.sacked && !segment.repaired).copied()
+        self.segments.iter().rev().find(|segment| !segment.sacked && !segment.is_resent).copied()
     }
 
     /// The segment that starts at `start` leaves once more. On suspicion, without being lost, it is
@@ -584,10 +590,10 @@ impl Scoreboard {
         }
         let number = self.first + index as u64;
         self.resent.push_back(Resent { left_at: now, number, before });
-        if !segment.repaired {
-            segment.repaired = true;
-            self.repaired += 1;
-            self.unrepaired -= u64::from(segment.lost);
+        if !segment.is_resent {
+            segment.is_resent = true;
+            self.retrans_out += 1;
+            self.lost_not_resent -= u64::from(segment.lost);
         }
         index
     }

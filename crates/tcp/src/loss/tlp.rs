@@ -8,13 +8,13 @@ pub(crate) struct TailProbe {
     /// `TLP.end_seq`: what had been sent with the last probe ends here.
     pub(super) end: Option<u64>,
     /// The probe was a retransmission.
-    pub(super) is_again: bool,
+    pub(super) is_retransmission: bool,
     /// Segments outstanding when it left.
     flight: u64,
     /// A probe is to leave.
-    owed: bool,
+    pending: bool,
     /// Segments of new data that it may have beside those that left.
-    left: u64,
+    segments_left: u64,
     /// The last of these is marked as pushed.
     push: bool,
 }
@@ -22,8 +22,8 @@ pub(crate) struct TailProbe {
 impl TailProbe {
     /// Whether a probe is to leave, or more of one.
     #[inline]
-    pub fn owes_probe(&self) -> bool {
-        self.owed || self.left > 0
+    pub fn is_probe_pending(&self) -> bool {
+        self.pending || self.segments_left > 0
     }
 }
 
@@ -42,41 +42,41 @@ impl Loss {
 
     /// Whether a probe is to leave, or more of one.
     #[inline]
-    pub fn owes_probe(&self) -> bool {
-        self.tlp.owes_probe()
+    pub fn is_probe_pending(&self) -> bool {
+        self.tlp.is_probe_pending()
     }
 
     /// A probe is to leave, unless one is under way. Says whether it is.
-    pub fn owe_probe(&mut self) -> bool {
+    pub fn request_probe(&mut self) -> bool {
         let owes = self.tlp.end.is_none();
-        self.tlp.owed |= owes;
+        self.tlp.pending |= owes;
         owes
     }
 
     /// Whether a new probe is to leave; it is taken.
-    pub fn take_owed_probe(&mut self) -> bool {
-        std::mem::take(&mut self.tlp.owed)
+    pub fn take_pending_probe(&mut self) -> bool {
+        std::mem::take(&mut self.tlp.pending)
     }
 
     /// The probe has so many segments of new data, and the last of them is pushed or not.
     pub fn set_probe_size(&mut self, segments: u64, push: bool) {
-        (self.tlp.left, self.tlp.push) = (segments - 1, push);
+        (self.tlp.segments_left, self.tlp.push) = (segments - 1, push);
     }
 
-    /// A probe leaves that ends at `end`; `is_again`: as a retransmission.
-    pub fn note_probe(&mut self, end: u64, is_again: bool) {
-        self.tlp.is_again = is_again;
-        self.tlp.flight = self.board.outstanding();
+    /// A probe leaves that ends at `end`; `is_retransmission`: as a retransmission.
+    pub fn note_probe(&mut self, end: u64, is_retransmission: bool) {
+        self.tlp.is_retransmission = is_retransmission;
+        self.tlp.flight = self.scoreboard.outstanding();
         self.tlp.end = Some(end);
     }
 
     /// Another segment of the probe leaves, which is full or not. Says whether it is the last one
     /// and is pushed.
-    pub fn note_more_of_probe(&mut self, end: Option<u64>, is_full: bool) -> bool {
-        let left = self.tlp.left - 1;
-        self.tlp.left = if is_full { left } else { 0 };
+    pub fn note_probe_segment(&mut self, end: Option<u64>, is_full: bool) -> bool {
+        let left = self.tlp.segments_left - 1;
+        self.tlp.segments_left = if is_full { left } else { 0 };
         self.tlp.end = end.or(self.tlp.end);
-        self.tlp.left == 0 && self.tlp.push
+        self.tlp.segments_left == 0 && self.tlp.push
     }
 
     /// The segments outstanding when the probe left.
@@ -91,11 +91,11 @@ impl Loss {
 
     /// The meaning of an ACK for the probe (RFC 8985 §7.4.2). Says whether the probe repaired a
     /// loss, which is a sign of congestion like others.
-    pub fn judge_probe(&mut self, una: u64, sign: Sign) -> bool {
+    pub fn process_tlp_ack(&mut self, una: u64, sign: ProbeSigns) -> bool {
         let Some(end) = self.tlp.end.filter(|&end| una >= end) else { return false };
-        let repaired = self.tlp.is_again && !sign.dsack && una > end;
+        let repaired = self.tlp.is_retransmission && !sign.dsack && una > end;
         // A plain duplicate: both copies arrived.
-        if !self.tlp.is_again || sign.dsack || una > end || sign.is_plain_duplicate {
+        if !self.tlp.is_retransmission || sign.dsack || una > end || sign.is_plain_duplicate {
             self.tlp.end = None;
         }
         repaired
@@ -104,7 +104,7 @@ impl Loss {
 
 /// The signs of an ACK for a probe.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sign {
+pub(crate) struct ProbeSigns {
     /// The ACK reports the probe as a duplicate.
     pub dsack: bool,
     pub is_plain_duplicate: bool,

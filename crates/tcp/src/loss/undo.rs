@@ -14,11 +14,11 @@ use tcplab_units::Time;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
     /// `una` when the episode began; none if it is no longer open to doubt.
-    marker: Option<u64>,
+    undo_marker: Option<u64>,
     /// Segments sent again in it that were not reported to have come twice; none if none was sent.
-    unanswered: Option<u64>,
+    undo_retrans: Option<u64>,
     /// When the first of them left, by the clock of timestamps.
-    first_again: Option<u64>,
+    retrans_stamp: Option<u64>,
     /// The reduction may be taken back: it was not a mark that caused it.
     allowed: bool,
 }
@@ -26,17 +26,17 @@ pub(crate) struct Undo {
 impl Undo {
     /// A segment was sent again.
     #[inline]
-    pub fn on_again(&mut self, now: Time) {
-        self.first_again.get_or_insert(clock(now));
-        self.unanswered = Some(self.unanswered.unwrap_or(0) + 1);
+    pub fn on_retransmit(&mut self, now: Time) {
+        self.retrans_stamp.get_or_insert(clock(now));
+        self.undo_retrans = Some(self.undo_retrans.unwrap_or(0) + 1);
     }
 
     /// `count` segments below `end` were reported as duplicates.
     pub fn on_duplicates(&mut self, count: u64, end: u64) {
-        if self.marker.is_some_and(|marker| end > marker)
-            && let Some(unanswered) = &mut self.unanswered
+        if self.undo_marker.is_some_and(|marker| end > marker)
+            && let Some(undo_retrans) = &mut self.undo_retrans
         {
-            *unanswered = unanswered.saturating_sub(count);
+            *undo_retrans = undo_retrans.saturating_sub(count);
         }
     }
 
@@ -47,28 +47,29 @@ impl Undo {
 
     /// There is nothing to doubt any more.
     pub fn end(&mut self) {
-        self.marker = None;
+        self.undo_marker = None;
     }
 
     /// No segment of the window was sent again.
     #[inline]
-    pub fn nothing_again(&mut self) {
-        self.first_again = None;
+    pub fn clear_retrans_stamp(&mut self) {
+        self.retrans_stamp = None;
     }
 }
 
 impl Loss {
     /// An episode begins that may turn out to be a false alarm; `reduces`: its reduction may be
     /// undone.
-    pub fn begin_doubt(&mut self, una: u64, reduces: bool) {
-        let again = self.board.repaired() + u64::from(self.tlp.end.is_some() && self.tlp.is_again);
-        self.undo.marker = Some(una);
-        self.undo.unanswered = (again > 0).then_some(again);
+    pub fn init_undo(&mut self, una: u64, reduces: bool) {
+        let again = self.scoreboard.retrans_out()
+            + u64::from(self.tlp.end.is_some() && self.tlp.is_retransmission);
+        self.undo.undo_marker = Some(una);
+        self.undo.undo_retrans = (again > 0).then_some(again);
         self.undo.allowed = reduces;
     }
 
     /// There is nothing to doubt any more.
-    pub fn end_doubt(&mut self) {
+    pub fn end_undo(&mut self) {
         self.undo.end();
     }
 
@@ -78,30 +79,30 @@ impl Loss {
     }
 
     /// No segment of the window is known to have been sent again, unless one is still outstanding.
-    pub fn forget_old_retransmissions(&mut self) {
-        if !self.has_retransmitted() {
-            self.undo.nothing_again();
+    pub fn retrans_stamp_cleanup(&mut self) {
+        if !self.any_retrans_done() {
+            self.undo.clear_retrans_stamp();
         }
     }
 
     /// No segment of the window was sent again.
-    pub fn forget_retransmissions(&mut self) {
-        self.undo.nothing_again();
+    pub fn clear_retrans_stamp(&mut self) {
+        self.undo.clear_retrans_stamp();
     }
 
     /// Whether an episode is open to doubt.
-    pub fn is_doubted(&self) -> bool {
-        self.undo.marker.is_some()
+    pub fn has_undo_marker(&self) -> bool {
+        self.undo.undo_marker.is_some()
     }
 
     /// Whether every retransmission of a doubted episode was reported as a duplicate.
-    pub fn is_disproved_by_dsack(&self) -> bool {
-        self.is_doubted() && self.undo.unanswered == Some(0)
+    pub fn are_all_retransmissions_duplicate(&self) -> bool {
+        self.has_undo_marker() && self.undo.undo_retrans == Some(0)
     }
 
     /// Whether the segment that arrived was sent before any retransmission.
-    pub fn is_only_late(&self, echoed: Option<u64>, sack: bool, una: u64) -> bool {
-        match self.undo.first_again {
+    pub fn is_packet_delayed(&self, echoed: Option<u64>, sack: bool, una: u64) -> bool {
+        match self.undo.retrans_stamp {
             Some(first) => echoed.is_some_and(|echoed| echoed < first),
             None => sack || una < self.recovery.end,
         }
@@ -109,22 +110,22 @@ impl Loss {
 
     /// Whether a doubted episode may be undone.
     pub fn may_undo(&self, echoed: Option<u64>, sack: bool, una: u64) -> bool {
-        self.is_doubted()
-            && (self.undo.unanswered == Some(0) || self.is_only_late(echoed, sack, una))
+        self.has_undo_marker()
+            && (self.undo.undo_retrans == Some(0) || self.is_packet_delayed(echoed, sack, una))
     }
 
     /// The episode was a false alarm. Says whether its reduction may be undone.
     pub fn undo(&mut self, forget_losses: bool) -> bool {
         if forget_losses {
-            self.board.forget_losses();
+            self.scoreboard.forget_losses();
         }
-        self.undo.marker = None;
-        self.rack.reconsider();
+        self.undo.undo_marker = None;
+        self.rack.set_advanced();
         self.undo.allowed
     }
 
     /// A recovery ended that was needed.
-    pub fn confirm_recovery(&mut self) {
+    pub fn on_recovery_confirmed(&mut self) {
         self.rack.recovered();
     }
 
@@ -148,9 +149,9 @@ impl Loss {
         if block.end <= una {
             self.undo.on_duplicates(segments, block.end);
         } else if block.start > una {
-            let Self { board, undo, .. } = self;
+            let Self { scoreboard, undo, .. } = self;
             let again =
-                board.within(block).filter(|sent| sent.retransmitted || in_repair(sent.start));
+                scoreboard.within(block).filter(|sent| sent.retransmitted || in_repair(sent.start));
             for sent in again {
                 undo.on_duplicates(1, sent.end());
                 if sent.is_sacked() && marks_late {

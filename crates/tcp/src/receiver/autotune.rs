@@ -4,8 +4,8 @@
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
-use super::rcv_mss::{RcvMss, Shape, Size};
-use super::skb::{Early, OVERHEAD};
+use super::rcv_mss::{RcvMss, SegmentShape, SizeClass};
+use super::skb::{OVERHEAD, OfoOutcome};
 use crate::segment::clock;
 use crate::settings::Settings;
 use tcplab_transport::EIGHTH;
@@ -34,7 +34,7 @@ pub(super) struct Autotune {
     /// The window of a SYN.
     first: u64,
     /// The window that data has earned so far (`rcv_ssthresh`).
-    earned: u64,
+    rcv_ssthresh: u64,
     mss: u64,
     full: RcvMss,
     /// The bytes that the application read in a round trip (`rcvq_space`), since when, and from
@@ -60,9 +60,9 @@ pub(crate) struct Window {
 
 /// A data segment as the window sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sized {
+pub(crate) struct ReceivedData {
     /// Its own, or that of each of those that became one.
-    pub shape: Shape,
+    pub shape: SegmentShape,
     /// Bytes of all data.
     pub payload: u64,
     pub in_order: bool,
@@ -81,9 +81,9 @@ pub(crate) struct Sized {
 
 /// The fate of a segment with data.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct MemoryUse {
     /// Where it went, if it is out of order.
-    pub early: Option<Early>,
+    pub ofo: Option<OfoOutcome>,
     /// Bytes of memory that came with it.
     pub memory: u64,
     /// Bytes of memory in use when the segment was counted.
@@ -92,10 +92,10 @@ pub(super) struct Kept {
 
 /// The window after a data segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tuned {
+pub(crate) struct WindowGrowth {
     /// The window opens further.
     pub opened: bool,
-    pub size: Size,
+    pub size: SizeClass,
     /// Payload bytes of a full segment, as known now.
     pub full: u64,
 }
@@ -130,7 +130,7 @@ impl Autotune {
             ratio: FIRST_RATIO,
             clamp: 0,
             first: 0,
-            earned: 0,
+            rcv_ssthresh: 0,
             mss: 0,
             full: RcvMss::new(mss, 0),
             read: 0,
@@ -143,7 +143,7 @@ impl Autotune {
         };
         let clamp = settings.window_clamp.unwrap_or(u64::MAX);
         let first = settings.initial_receive_window.map_or(u64::MAX, |segments| segments * mss);
-        autotune.open_for(mss, largest.min(clamp), clamp, first);
+        autotune.init_window(mss, largest.min(clamp), clamp, first);
         autotune
     }
 
@@ -152,7 +152,7 @@ impl Autotune {
     /// buffer is more than can be offered, that segment is all. The first window is no larger than
     /// the one that the program (`clamped`) and the route (`first`) allow
     /// (`tcp_select_initial_window`).
-    fn open_for(&mut self, mss: u64, largest: u64, clamped: u64, first: u64) {
+    fn init_window(&mut self, mss: u64, largest: u64, clamped: u64, first: u64) {
         let full = self.window_of(self.buffer);
         let mut clamp = full.min(largest);
         if self.app_win > 0 {
@@ -166,9 +166,9 @@ impl Autotune {
         self.mss = mss;
         self.clamp = clamp;
         self.first = whole_segments(full.min(clamped), mss).min(first);
-        self.earned = self.first.min(clamp);
+        self.rcv_ssthresh = self.first.min(clamp);
         self.full = RcvMss::new(mss, self.first);
-        self.read = self.earned.min(10 * mss);
+        self.read = self.rcv_ssthresh.min(10 * mss);
     }
 
     /// The window of a SYN, in which segments are as large as they are without options, or a
@@ -178,7 +178,7 @@ impl Autotune {
     }
 
     /// The connection stands.
-    pub fn begin(&mut self, now: Time) {
+    pub fn on_established(&mut self, now: Time) {
         self.read_since = now;
     }
 
@@ -200,7 +200,7 @@ impl Autotune {
                 return Window { bytes: 0, is_short };
             }
         }
-        let free = free.min(self.earned);
+        let free = free.min(self.rcv_ssthresh);
         let bytes = if scale > 0 {
             free.next_multiple_of(unit)
         } else if offered + segment <= free || offered > free {
@@ -219,9 +219,9 @@ impl Autotune {
 
     /// Memory is short: with more than half of the buffer in use, four segments are the window
     /// (`tcp_adjust_rcv_ssthresh`).
-    pub fn press(&mut self, used: u64) {
+    pub fn on_memory_pressure(&mut self, used: u64) {
         if 2 * self.free(used) < self.window_of(self.buffer) {
-            self.earned = self.earned.min(4 * self.mss);
+            self.rcv_ssthresh = self.rcv_ssthresh.min(4 * self.mss);
         }
     }
 
@@ -231,25 +231,35 @@ impl Autotune {
     }
 
     /// A segment arrived.
-    pub fn on_segment(&mut self, now: Time, sized: Sized, kept: Kept) -> Tuned {
-        let payload = sized.payload;
-        self.time_by_echo(now, sized.echoed, payload);
-        if payload == 0 && kept.early.is_none() {
+    pub fn on_segment(
+        &mut self,
+        now: Time,
+        received: ReceivedData,
+        memory_use: MemoryUse,
+    ) -> WindowGrowth {
+        let payload = received.payload;
+        self.measure_rtt_by_timestamp(now, received.echoed, payload);
+        if payload == 0 && memory_use.ofo.is_none() {
             // A FIN alone says nothing of sizes, unless a segment is missing before it
             // (`tcp_data_queue`).
-            return Tuned { opened: false, size: Size::Repeated, full: self.full.bytes };
+            return WindowGrowth {
+                opened: false,
+                size: SizeClass::Repeated,
+                full: self.full.bytes,
+            };
         }
-        if sized.shape.payload > self.full.bytes {
-            self.measure(payload, kept.memory);
+        if received.shape.payload > self.full.bytes {
+            self.measure(payload, memory_use.memory);
         }
-        let size = self.full.measure(sized.shape);
-        if sized.in_order {
-            self.time_by_window(now, sized);
+        let size = self.full.measure(received.shape);
+        if received.in_order {
+            self.measure_rtt_by_window(now, received);
         }
-        let is_kept = kept.early != Some(Early::Known);
-        let is_worth_it = if sized.in_order { payload >= SMALL } else { sized.has_sack && is_kept };
-        let opened = is_worth_it && sized.may_grow && self.earn(payload, kept);
-        Tuned { opened, size, full: self.full.bytes }
+        let is_kept = memory_use.ofo != Some(OfoOutcome::Duplicate);
+        let is_worth_it =
+            if received.in_order { payload >= SMALL } else { received.has_sack && is_kept };
+        let opened = is_worth_it && received.may_grow && self.grow(payload, memory_use);
+        WindowGrowth { opened, size, full: self.full.bytes }
     }
 
     /// A segment of another size shows how much memory data takes. If that ratio changes, the
@@ -265,31 +275,31 @@ impl Autotune {
         self.read = self.read.min(self.clamp);
     }
 
-    fn earn(&mut self, payload: u64, kept: Kept) -> bool {
-        let room = self.clamp.min(self.free(kept.used)).saturating_sub(self.earned);
+    fn grow(&mut self, payload: u64, memory_use: MemoryUse) -> bool {
+        let room = self.clamp.min(self.free(memory_use.used)).saturating_sub(self.rcv_ssthresh);
         if room == 0 {
             return false;
         }
         // Data in order, and such that becomes one with what is there, may yet give back what its
         // head takes (`truesize_adjust`).
-        let is_apart = kept.early == Some(Early::Apart);
+        let is_apart = memory_use.ofo == Some(OfoOutcome::Separate);
         let given_back = if is_apart { 0 } else { OVERHEAD };
-        let taken = self.window_of(kept.memory.saturating_sub(given_back));
+        let taken = self.window_of(memory_use.memory.saturating_sub(given_back));
         let mut step = 2 * self.mss;
         if taken > payload {
-            step = self.step_of_costly(taken, payload);
+            step = self.growth_of_costly(taken, payload);
         }
         if step == 0 {
             return false;
         }
-        self.earned += step.max(2 * payload).min(room);
+        self.rcv_ssthresh += step.max(2 * payload).min(room);
         true
     }
 
     /// Data that takes more memory than the ratio says opens the window only while it is small.
-    fn step_of_costly(&self, taken: u64, payload: u64) -> u64 {
+    fn growth_of_costly(&self, taken: u64, payload: u64) -> u64 {
         let (mut taken, mut window) = (taken >> 1, self.window_of(self.most_buffer) >> 1);
-        while self.earned <= window {
+        while self.rcv_ssthresh <= window {
             if taken <= payload {
                 return 2 * self.full.bytes;
             }
@@ -301,31 +311,31 @@ impl Autotune {
 
     /// A segment, be it one that came before, answers one that left then by our clock of timestamps
     /// (`tcp_rcv_rtt_measure_ts`).
-    pub fn time_by_echo(&mut self, now: Time, echoed: Option<u64>, payload: u64) {
+    pub fn measure_rtt_by_timestamp(&mut self, now: Time, echoed: Option<u64>, payload: u64) {
         if let Some(echoed) = echoed.filter(|&echoed| echoed != self.last_echo) {
             self.last_echo = echoed;
             let passed = clock(now).saturating_sub(echoed) * 1000;
             if payload >= self.full.bytes && passed > 0 {
-                self.take_rtt(passed, false);
+                self.update_rtt(passed, false);
             }
         }
     }
 
     /// `tcp_rcv_rtt_measure`, which comes before data behind a gap moves up.
-    fn time_by_window(&mut self, now: Time, sized: Sized) {
+    fn measure_rtt_by_window(&mut self, now: Time, received: ReceivedData) {
         if let Some(began) = self.window_began {
-            if sized.end < self.window_end {
+            if received.end < self.window_end {
                 return;
             }
             let passed = micros(now) - micros(began);
-            self.take_rtt(passed.max(1), true);
+            self.update_rtt(passed.max(1), true);
         }
         self.window_began = Some(now);
-        self.window_end = sized.window_end;
+        self.window_end = received.window_end;
     }
 
     /// A round trip took so many microseconds; by a whole window, at the most.
-    fn take_rtt(&mut self, micros: u64, at_most: bool) {
+    fn update_rtt(&mut self, micros: u64, at_most: bool) {
         let (old, new) = (self.rtt_eighths, micros * 8);
         if old == 0 || new < old {
             self.rtt_eighths = new;

@@ -1,9 +1,9 @@
 //! State of Linux's receiver beside the stream: the window that it earns, the memory that data
 //! takes, and the blocks it tells of.
 
-use super::autotune::{Autotune, Kept, Sized, Tuned, Window};
+use super::autotune::{Autotune, MemoryUse, ReceivedData, Window, WindowGrowth};
 use super::sack_blocks::SackBlocks;
-use super::skb::{Early, Packets};
+use super::skb::{OfoOutcome, Packets};
 use crate::pages::Pages;
 use crate::settings::Settings;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(super) struct Linux {
     /// The window that was offered last (`rcv_wnd`).
     pub offered: u64,
     /// The fate of the last segment, if it was out of order.
-    early: Option<Early>,
+    ofo: Option<OfoOutcome>,
     /// Bytes of data in each of the segments that became one on arrival.
     segment: u64,
     /// The memory of the last segment.
@@ -37,7 +37,7 @@ impl Linux {
             packets: Packets::new(pages),
             memory: 0,
             offered: 0,
-            early: None,
+            ofo: None,
             segment: u64::MAX,
             taken: 0,
         }
@@ -49,48 +49,48 @@ impl Linux {
     }
 
     /// The connection stands since then.
-    pub fn begin(&mut self, since: Time) {
-        self.window.begin(since);
+    pub fn on_established(&mut self, since: Time) {
+        self.window.on_established(since);
     }
 
     /// The next data carries so many bytes in each of its segments.
     #[inline]
-    pub fn expect(&mut self, segment: u64) {
+    pub fn set_gro_segment(&mut self, segment: u64) {
         self.segment = segment;
     }
 
     /// Data in order, after which `next` is expected.
-    pub fn take(&mut self, range: Range<u64>, next: u64) {
+    pub fn on_data_in_order(&mut self, range: Range<u64>, next: u64) {
         let end = range.end;
         self.taken = self.packets.add(range, self.segment);
-        self.early = None;
+        self.ofo = None;
         self.memory = self.packets.memory();
         self.packets.advance(end, next);
         self.blocks.advance(next);
     }
 
     /// Whether data that something is missing before would become part of another packet.
-    pub fn merges(&self, range: &Range<u64>) -> bool {
-        self.packets.merges(range, self.segment)
+    pub fn would_coalesce(&self, range: &Range<u64>) -> bool {
+        self.packets.would_coalesce(range, self.segment)
     }
 
     /// Data that something is missing before; with a FIN, `end` is behind that. Says what becomes
     /// of it.
-    pub fn take_early(&mut self, range: Range<u64>, end: u64) -> Early {
+    pub fn on_ofo_data(&mut self, range: Range<u64>, end: u64) -> OfoOutcome {
         let told = range.start..end;
         let before = self.packets.memory();
-        let (early, taken) = self.packets.add_early(range, end, self.segment);
+        let (early, taken) = self.packets.queue_ofo(range, end, self.segment);
         // A packet of its own takes its memory last of all.
-        self.memory = if early == Early::Apart { before } else { self.packets.memory() };
-        (self.early, self.taken) = (Some(early), taken);
+        self.memory = if early == OfoOutcome::Separate { before } else { self.packets.memory() };
+        (self.ofo, self.taken) = (Some(early), taken);
         self.blocks.add(told);
         early
     }
 
     /// The window may open further for a segment.
-    pub fn earn(&mut self, now: Time, sized: Sized) -> Tuned {
-        let kept = Kept { early: self.early, memory: self.taken, used: self.memory };
-        self.window.on_segment(now, sized, kept)
+    pub fn grow_window(&mut self, now: Time, received: ReceivedData) -> WindowGrowth {
+        let memory_use = MemoryUse { ofo: self.ofo, memory: self.taken, used: self.memory };
+        self.window.on_segment(now, received, memory_use)
     }
 
     /// Bytes of memory in use.
@@ -99,8 +99,8 @@ impl Linux {
     }
 
     /// Memory is short.
-    pub fn press(&mut self) {
-        self.window.press(self.packets.memory());
+    pub fn on_memory_pressure(&mut self) {
+        self.window.on_memory_pressure(self.packets.memory());
     }
 
     /// The window to offer now.

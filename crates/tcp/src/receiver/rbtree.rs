@@ -98,8 +98,8 @@ impl<T> Tree<T> {
 
     fn place(&self, node: usize) -> Option<(usize, Side)> {
         let parent = self.parent(node)?;
-        let is_left = self.child(parent, Side::Left) == Some(node);
-        Some((parent, if is_left { Side::Left } else { Side::Right }))
+        let is_orphaned = self.child(parent, Side::Left) == Some(node);
+        Some((parent, if is_orphaned { Side::Left } else { Side::Right }))
     }
 
     /// Turns a node down to this side; its child of the other side takes its place.

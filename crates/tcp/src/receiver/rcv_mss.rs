@@ -21,7 +21,7 @@ pub(super) struct RcvMss {
 
 /// A segment with data as it came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct SegmentShape {
     pub payload: u64,
     /// Bytes of options in it, and in every segment of the connection.
     pub options: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Shape {
 
 /// The shape of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Size {
+pub(crate) enum SizeClass {
     /// As large as full ones, or larger.
     Full,
     /// Small like the one before: this is what full ones carry. Or the FIN alone.
@@ -49,11 +49,11 @@ impl RcvMss {
     }
 
     /// A segment came.
-    pub fn measure(&mut self, shape: Shape) -> Size {
+    pub fn measure(&mut self, shape: SegmentShape) -> SizeClass {
         let last_small = std::mem::take(&mut self.last_small);
         if shape.payload >= self.bytes {
             self.bytes = shape.payload.min(self.most);
-            return Size::Full;
+            return SizeClass::Full;
         }
         let length = shape.payload + shape.options + HEADER;
         if length >= USUAL + HEADER || (length >= LEAST + HEADER && !shape.ends) {
@@ -61,10 +61,10 @@ impl RcvMss {
             self.last_small = length - HEADER - shape.usual_options;
             if self.last_small == last_small {
                 self.bytes = last_small;
-                return Size::Repeated;
+                return SizeClass::Repeated;
             }
         }
-        Size::Small
+        SizeClass::Small
     }
 }
 
@@ -72,8 +72,8 @@ impl RcvMss {
 mod tests {
     use super::*;
 
-    fn shape(payload: u64) -> Shape {
-        Shape { payload, options: 12, usual_options: 12, ends: false }
+    fn shape(payload: u64) -> SegmentShape {
+        SegmentShape { payload, options: 12, usual_options: 12, ends: false }
     }
 
     #[test]
@@ -89,25 +89,25 @@ mod tests {
     fn is_the_largest_or_what_comes_twice() {
         let mut full = RcvMss::new(1448, 65_535);
         let mut after = |shape| (full.measure(shape), full.bytes);
-        assert_eq!(after(shape(1448)), (Size::Full, 1448));
-        assert_eq!(after(shape(1000)), (Size::Small, 1448));
-        assert_eq!(after(shape(1000)), (Size::Repeated, 1000));
+        assert_eq!(after(shape(1448)), (SizeClass::Full, 1448));
+        assert_eq!(after(shape(1000)), (SizeClass::Small, 1448));
+        assert_eq!(after(shape(1000)), (SizeClass::Repeated, 1000));
         // Twice, but not one after the other.
-        assert_eq!(after(shape(900)), (Size::Small, 1000));
-        assert_eq!(after(shape(1000)), (Size::Full, 1000));
-        assert_eq!(after(shape(900)), (Size::Small, 1000));
+        assert_eq!(after(shape(900)), (SizeClass::Small, 1000));
+        assert_eq!(after(shape(1000)), (SizeClass::Full, 1000));
+        assert_eq!(after(shape(900)), (SizeClass::Small, 1000));
         // A block of SACK takes its 12 bytes from the data.
-        assert_eq!(after(Shape { options: 24, ..shape(888) }), (Size::Repeated, 900));
+        assert_eq!(after(SegmentShape { options: 24, ..shape(888) }), (SizeClass::Repeated, 900));
     }
 
     #[test]
     fn what_ends_something_is_full_only_if_it_is_large() {
         // 524 bytes and 12 of options are 536.
-        for (payload, then) in [(523, Size::Small), (524, Size::Repeated)] {
+        for (payload, then) in [(523, SizeClass::Small), (524, SizeClass::Repeated)] {
             let mut full = RcvMss::new(1448, 65_535);
             full.measure(shape(1448));
-            let pushed = Shape { ends: true, ..shape(payload) };
-            assert_eq!(full.measure(pushed), Size::Small);
+            let pushed = SegmentShape { ends: true, ..shape(payload) };
+            assert_eq!(full.measure(pushed), SizeClass::Small);
             assert_eq!(full.measure(pushed), then, "{payload}");
         }
     }

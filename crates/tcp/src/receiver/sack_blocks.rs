@@ -7,7 +7,7 @@ use std::ops::Range;
 /// The most that are remembered (`TCP_NUM_SACKS`).
 const MOST: usize = 4;
 /// News of the third block on goes out at once (`TCP_SACK_BLOCKS_EXPECTED`).
-const EXPECTED: usize = 2;
+const COMPRESSIBLE: usize = 2;
 
 /// The blocks, the most recent first.
 #[derive(Clone, Debug, Default)]
@@ -25,9 +25,9 @@ fn join(one: &mut Range<u64>, other: &Range<u64>) {
 
 impl SackBlocks {
     /// Whether what was held back must be told before this is added.
-    pub fn is_news(&self, range: &Range<u64>) -> bool {
+    pub fn flushes_compressed_ack(&self, range: &Range<u64>) -> bool {
         let place = self.recent.iter().position(|block| touch(block, range));
-        place.unwrap_or(self.recent.len()) >= EXPECTED
+        place.unwrap_or(self.recent.len()) >= COMPRESSIBLE
     }
 
     /// A segment makes a block larger, before that becomes the most recent one: an ACK that leaves
@@ -104,10 +104,10 @@ mod tests {
         let mut blocks = SackBlocks::default();
         for (range, is_news) in [(10..20, false), (30..40, false), (50..60, true), (40..45, false)]
         {
-            assert_eq!(blocks.is_news(&range), is_news, "{range:?}");
+            assert_eq!(blocks.flushes_compressed_ack(&range), is_news, "{range:?}");
             blocks.add(range);
         }
-        assert!(blocks.is_news(&(5..10)), "it grows the third");
+        assert!(blocks.flushes_compressed_ack(&(5..10)), "it grows the third");
         blocks.extend(&(5..10));
         assert_eq!(blocks.recent, [30..45, 50..60, 5..20], "and stays the third");
         blocks.add(5..10);

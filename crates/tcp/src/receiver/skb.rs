@@ -10,13 +10,13 @@ pub(crate) use crate::segment::SEGMENT_OVERHEAD as OVERHEAD;
 
 /// The fate of an out-of-order segment (`tcp_data_queue_ofo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Early {
+pub(crate) enum OfoOutcome {
     /// The segment lies in a packet of its own.
-    Apart,
+    Separate,
     /// The segment has become part of another packet.
-    Merged,
+    Coalesced,
     /// The segment was there before, and is dropped.
-    Known,
+    Duplicate,
 }
 
 #[derive(Clone, Debug)]
@@ -58,15 +58,15 @@ impl Packet {
 
     /// Whether `next` follows, and there is room for it. Neither may be a list
     /// (`skb_try_coalesce`).
-    fn fits(&self, next: &Self) -> bool {
+    fn can_coalesce(&self, next: &Self) -> bool {
         self.end == next.range.start
             && self.fragments + next.fragments <= MOST_PAGES
             && (self.heads, next.heads) == (1, 1)
     }
 
     /// Takes what follows into itself, if it has room.
-    fn merge(&mut self, next: &Self) -> bool {
-        let fits = self.fits(next);
+    fn coalesce(&mut self, next: &Self) -> bool {
+        let fits = self.can_coalesce(next);
         if fits {
             self.range.end = next.range.end;
             self.end = next.end;
@@ -78,13 +78,13 @@ impl Packet {
 
 /// Where a segment belongs that something is missing before.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum OfoPlace {
     /// At the end of this packet.
-    Behind(usize),
+    AppendTo(usize),
     /// Below this one; without one, it is the first.
-    Below(Option<(usize, Side)>),
+    InsertAt(Option<(usize, Side)>),
     /// Nowhere: some of it is there.
-    Known,
+    Duplicate,
 }
 
 /// Data that waits: for the application, or for what is missing before it.
@@ -94,14 +94,14 @@ pub(super) struct Packets {
     pages: Pages,
     readable: VecDeque<Packet>,
     /// By their first offset.
-    early: Tree<Packet>,
+    out_of_order: Tree<Packet>,
     memory: u64,
 }
 
 impl Packets {
     /// None so far; their sender has data in these pages.
     pub fn new(pages: Pages) -> Self {
-        Self { pages, readable: VecDeque::new(), early: Tree::default(), memory: 0 }
+        Self { pages, readable: VecDeque::new(), out_of_order: Tree::default(), memory: 0 }
     }
 
     /// Bytes of memory that all of it takes.
@@ -123,7 +123,7 @@ impl Packets {
     }
 
     fn append(&mut self, packet: Packet) {
-        if self.readable.back_mut().is_some_and(|last| last.merge(&packet)) {
+        if self.readable.back_mut().is_some_and(|last| last.coalesce(&packet)) {
             self.memory -= OVERHEAD;
         } else {
             self.readable.push_back(packet);
@@ -133,64 +133,66 @@ impl Packets {
     /// Where a segment goes that something is missing before. The last packet is asked first, then
     /// those on the way down the tree, each by itself: the one that ends where the segment begins
     /// may come before the one that has it (`tcp_data_queue_ofo`).
-    fn find(&self, packet: &Packet) -> Place {
+    fn find(&self, packet: &Packet) -> OfoPlace {
         let (start, end) = (packet.range.start, packet.end);
-        let Some((last, greatest)) = self.early.last().zip(self.at(self.early.last())) else {
-            return Place::Below(None);
+        let Some((last, greatest)) =
+            self.out_of_order.last().zip(self.at(self.out_of_order.last()))
+        else {
+            return OfoPlace::InsertAt(None);
         };
-        if greatest.fits(packet) {
-            return Place::Behind(last);
+        if greatest.can_coalesce(packet) {
+            return OfoPlace::AppendTo(last);
         }
         if start >= greatest.end {
-            return Place::Below(Some((last, Side::Right)));
+            return OfoPlace::InsertAt(Some((last, Side::Right)));
         }
-        let (mut place, mut next) = (None, self.early.root());
+        let (mut place, mut next) = (None, self.out_of_order.root());
         let mut above = u64::MAX;
         while let Some((number, here)) = next.zip(self.at(next)) {
             let side = if start < here.range.start {
                 above = here.range.start;
                 Side::Left
             } else if start < here.end {
-                return Place::Known;
-            } else if here.fits(packet) {
-                return Place::Behind(number);
+                return OfoPlace::Duplicate;
+            } else if here.can_coalesce(packet) {
+                return OfoPlace::AppendTo(number);
             } else {
                 Side::Right
             };
             place = Some((number, side));
-            next = self.early.child(number, side);
+            next = self.out_of_order.child(number, side);
         }
-        if above < end { Place::Known } else { Place::Below(place) }
+        if above < end { OfoPlace::Duplicate } else { OfoPlace::InsertAt(place) }
     }
 
     fn at(&self, number: Option<usize>) -> Option<&Packet> {
-        self.early.get(number?)
+        self.out_of_order.get(number?)
     }
 
     /// Whether a segment that something is missing before would become part of another packet.
-    pub fn merges(&self, range: &Range<u64>, segment: u64) -> bool {
+    pub fn would_coalesce(&self, range: &Range<u64>, segment: u64) -> bool {
         let packet = Packet::new(range.clone(), range.end, self.pages, segment);
-        matches!(self.find(&packet), Place::Behind(_))
+        matches!(self.find(&packet), OfoPlace::AppendTo(_))
     }
 
     /// A segment that something is missing before, or several of so many bytes. `end` is one more
     /// than that of its data if it has a FIN. Says what became of it, and what memory came with it.
-    pub fn add_early(&mut self, range: Range<u64>, end: u64, segment: u64) -> (Early, u64) {
+    pub fn queue_ofo(&mut self, range: Range<u64>, end: u64, segment: u64) -> (OfoOutcome, u64) {
         let packet = Packet::new(range, end, self.pages, segment);
         let (bytes, memory) = (packet.range.end - packet.range.start, packet.memory());
         let early = match self.find(&packet) {
-            Place::Known => Early::Known,
-            Place::Behind(number) => {
+            OfoPlace::Duplicate => OfoOutcome::Duplicate,
+            OfoPlace::AppendTo(number) => {
                 self.memory += bytes;
-                if let Some(before) = self.early.get_mut(number) {
-                    before.merge(&packet);
+                if let Some(before) = self.out_of_order.get_mut(number) {
+                    before.coalesce(&packet);
                 }
-                Early::Merged
+                OfoOutcome::Coalesced
             }
-            Place::Below(place) => {
+            OfoPlace::InsertAt(place) => {
                 self.memory += memory;
-                self.early.insert(place, packet);
-                Early::Apart
+                self.out_of_order.insert(place, packet);
+                OfoOutcome::Separate
             }
         };
         (early, memory)
@@ -199,8 +201,8 @@ impl Packets {
     /// Everything before `next` has arrived, in packets that follow what ends at `reached`. Those
     /// that hold nothing more are dropped (`tcp_ofo_queue`).
     pub fn advance(&mut self, mut reached: u64, next: u64) {
-        while self.at(self.early.first()).is_some_and(|packet| packet.range.start < next) {
-            let Some(packet) = self.early.pop_first() else { break };
+        while self.at(self.out_of_order.first()).is_some_and(|packet| packet.range.start < next) {
+            let Some(packet) = self.out_of_order.pop_first() else { break };
             if packet.end > reached {
                 reached = packet.end;
                 self.append(packet);
@@ -235,9 +237,9 @@ mod tests {
     const WHOLE: u64 = u64::MAX;
 
     /// Data that something is missing before, without a FIN.
-    fn early(packets: &mut Packets, range: Range<u64>) -> Early {
+    fn early(packets: &mut Packets, range: Range<u64>) -> OfoOutcome {
         let end = range.end;
-        packets.add_early(range, end, WHOLE).0
+        packets.queue_ofo(range, end, WHOLE).0
     }
 
     /// The n-th segment of 1448 bytes, from 0.
@@ -284,11 +286,14 @@ mod tests {
         // begins where it ends becomes part of it, though 5 has that already.
         let mut packets = Packets::new(Pages::OfFile);
         for n in [5, 4, 3] {
-            assert_eq!(early(&mut packets, segment(n)), Early::Apart);
+            assert_eq!(early(&mut packets, segment(n)), OfoOutcome::Separate);
         }
-        assert!(packets.merges(&segment(5), WHOLE) && !packets.merges(&segment(4), WHOLE));
-        assert_eq!(early(&mut packets, segment(5)), Early::Merged);
-        assert_eq!(early(&mut packets, segment(5)), Early::Known, "4 reaches over it");
+        assert!(
+            packets.would_coalesce(&segment(5), WHOLE)
+                && !packets.would_coalesce(&segment(4), WHOLE)
+        );
+        assert_eq!(early(&mut packets, segment(5)), OfoOutcome::Coalesced);
+        assert_eq!(early(&mut packets, segment(5)), OfoOutcome::Duplicate, "4 reaches over it");
         assert_eq!(packets.memory(), 4 * 1448 + 3 * OVERHEAD);
         // tcp_ofo_queue: 3 and both of 4 become one packet with 2, and 5 alone is of no use.
         packets.add(segment(2), WHOLE);
@@ -300,16 +305,20 @@ mod tests {
         for n in [5, 3] {
             early(&mut packets, segment(n));
         }
-        assert_eq!(early(&mut packets, segment(5)), Early::Known);
+        assert_eq!(early(&mut packets, segment(5)), OfoOutcome::Duplicate);
     }
 
     #[test]
     fn what_does_not_follow_is_a_packet_of_its_own() {
         let mut packets = Packets::new(Pages::OfFile);
-        assert_eq!(early(&mut packets, segment(3)), Early::Apart);
-        assert_eq!(early(&mut packets, segment(1)), Early::Apart);
-        assert_eq!(early(&mut packets, segment(2)), Early::Merged, "it follows 1; 3 is not asked");
-        assert_eq!(early(&mut packets, segment(2)), Early::Known);
+        assert_eq!(early(&mut packets, segment(3)), OfoOutcome::Separate);
+        assert_eq!(early(&mut packets, segment(1)), OfoOutcome::Separate);
+        assert_eq!(
+            early(&mut packets, segment(2)),
+            OfoOutcome::Coalesced,
+            "it follows 1; 3 is not asked"
+        );
+        assert_eq!(early(&mut packets, segment(2)), OfoOutcome::Duplicate);
         assert_eq!(packets.memory(), 3 * 1448 + 2 * OVERHEAD);
     }
 
@@ -318,13 +327,13 @@ mod tests {
         // tcp_data_queue_ofo: a FIN has a number, and a segment of nothing else ends behind it. The
         // second one is not what follows the first: all its bits are there, which a DSACK tells.
         let mut packets = Packets::new(Pages::OfFile);
-        let mut add = |range, end| packets.add_early(range, end, WHOLE).0;
-        assert_eq!(add(5000..5000, 5001), Early::Apart);
-        assert_eq!(add(5000..5000, 5001), Early::Known);
+        let mut add = |range, end| packets.queue_ofo(range, end, WHOLE).0;
+        assert_eq!(add(5000..5000, 5001), OfoOutcome::Separate);
+        assert_eq!(add(5000..5000, 5001), OfoOutcome::Duplicate);
         // With data before it, which is dropped with the FIN.
-        assert_eq!(add(4000..4900, 4900), Early::Apart);
-        assert_eq!(add(4900..5000, 5001), Early::Merged);
-        assert_eq!(add(4900..5000, 5001), Early::Known);
+        assert_eq!(add(4000..4900, 4900), OfoOutcome::Separate);
+        assert_eq!(add(4900..5000, 5001), OfoOutcome::Coalesced);
+        assert_eq!(add(4900..5000, 5001), OfoOutcome::Duplicate);
     }
 
     #[test]

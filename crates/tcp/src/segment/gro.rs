@@ -25,7 +25,7 @@ pub enum Merged {
 
 impl Segment {
     /// Whether the segment may wait for others to become one with.
-    pub fn may_wait(&self) -> bool {
+    pub fn may_be_held(&self) -> bool {
         let ends = [Flags::FIN, Flags::PUSH, Flags::RST, Flags::SYN];
         self.payload > 0 && !ends.iter().any(|&flag| self.flags.has(flag))
     }
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn only_data_waits_that_nothing_ends() {
-        assert!(segment(1, 1).may_wait() && with(segment(1, 1), Flags::CWR).may_wait());
-        assert!(!segment(1, 0).may_wait());
+        assert!(segment(1, 1).may_be_held() && with(segment(1, 1), Flags::CWR).may_be_held());
+        assert!(!segment(1, 0).may_be_held());
         for flag in [Flags::SYN, Flags::FIN, Flags::RST, Flags::PUSH] {
-            assert!(!with(segment(1, 1), flag).may_wait());
+            assert!(!with(segment(1, 1), flag).may_be_held());
         }
     }
 

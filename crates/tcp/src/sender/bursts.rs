@@ -1,7 +1,7 @@
 //! Bursts and their rate: what the window, the RTT and the losses say of them.
 
 use crate::context::Context;
-use crate::departure::{Call, Data, NextBurst, Patience, Sizing};
+use crate::departure::{BurstRequest, BurstSizing, Data, NextBurst, WriteCall};
 use crate::sender::Sender;
 use crate::settings::Settings;
 use tcplab_transport::EIGHTH;
@@ -32,8 +32,8 @@ impl Sender {
         let is_starting = ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
-        let bytes = cwnd.max(self.loss.board().outstanding()) * u64::from(self.mss);
-        self.departure.take_rate(bytes.saturating_mul(80_000 * percent) / eighths);
+        let bytes = cwnd.max(self.loss.scoreboard().outstanding()) * u64::from(self.mss);
+        self.departure.set_window_rate(bytes.saturating_mul(80_000 * percent) / eighths);
     }
 
     #[inline]
@@ -55,9 +55,9 @@ impl Sender {
     /// Whether it is too early for another burst.
     #[expect(clippy::inline_always, reason = "every segment passes here, and few are paced")]
     #[inline(always)]
-    pub(crate) fn is_held_back(&mut self, context: Context<'_>) -> bool {
+    pub(crate) fn is_held_by_pacing(&mut self, context: Context<'_>) -> bool {
         let is_paced = self.is_paced(context);
-        self.departure.hold(context.now, is_paced)
+        self.departure.hold_for_pacing(context.now, is_paced)
     }
 
     /// Data leaves, and puts off what comes after it if the sender paces.
@@ -75,13 +75,13 @@ impl Sender {
     #[inline]
     pub(crate) fn burst_size(&self) -> u64 {
         let (control, min_rtt) = (self.congestion.control(), self.rtt.min_rtt());
-        self.departure.burst_size(Sizing { control, min_rtt, mss: self.mss })
+        self.departure.burst_size(BurstSizing { control, min_rtt, mss: self.mss })
     }
 
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
     #[inline]
-    pub(crate) fn may_go_in_burst(&mut self, context: Context<'_>, in_flight: u64) -> bool {
-        if !self.departure.has_begun() {
+    pub(crate) fn take_from_burst(&mut self, context: Context<'_>, in_flight: u64) -> bool {
+        if !self.departure.is_in_burst() {
             let segments = self.next_burst(context, in_flight);
             self.departure.begin_burst(segments);
         }
@@ -91,24 +91,25 @@ impl Sender {
     /// Segments of the next burst; none to wait.
     #[inline(never)]
     fn next_burst(&mut self, context: Context<'_>, in_flight: u64) -> u64 {
-        let patience = Patience {
+        let request = BurstRequest {
             stream: &self.stream(),
             window: self.window_for(in_flight),
             most: self.burst_size(),
             is_paced: self.is_paced(context),
-            is_repairing: self.loss.recovery().is_repairing(),
+            is_recovering: self.loss.recovery().is_recovering(),
         };
         let (loss, rtt) = (&self.loss, &self.rtt);
-        let next_ack = || loss.board().front().map(|oldest| (oldest.left_at, rtt.exact_srtt()));
-        match self.departure.next_burst(context, patience, next_ack) {
+        let next_ack =
+            || loss.scoreboard().front().map(|oldest| (oldest.left_at, rtt.exact_srtt()));
+        match self.departure.next_burst(context, request, next_ack) {
             NextBurst::Waits => 0,
             NextBurst::Leaves { segments } => segments,
             NextBurst::LeavesFitted { segments } => {
-                self.congestion.note_decision(context.now);
+                self.congestion.stamp_cwnd(context.now);
                 segments
             }
             NextBurst::Fails { bytes } => {
-                self.note_failed(context, in_flight, bytes);
+                self.note_local_drop(context, in_flight, bytes);
                 0
             }
         }
@@ -128,42 +129,42 @@ impl Sender {
             return Some((1, false));
         }
         let room = self.cwnd().saturating_sub(in_flight).min(self.cwnd() / 2);
-        let (segments, is_pushed, is_fitted) = self.departure.take_probe_packet(Patience {
+        let (segments, is_pushed, is_fitted) = self.departure.take_probe_packet(BurstRequest {
             stream: &self.stream(),
             window: self.window_for(in_flight),
             most: room.min(self.burst_size()).max(1),
             is_paced: self.is_paced(context),
-            is_repairing: false,
+            is_recovering: false,
         })?;
         if is_fitted {
-            self.congestion.note_decision(context.now);
+            self.congestion.stamp_cwnd(context.now);
         }
         Some((segments, is_pushed))
     }
 
     /// A repair leaves, as part of a burst that the window and the size of bursts allow.
     #[inline(never)]
-    pub(crate) fn note_repair(&mut self, now: Time, range: (u64, u64)) {
+    pub(crate) fn note_retransmission_burst(&mut self, now: Time, range: (u64, u64)) {
         if self.departure.has_packets() {
             let room = self.cwnd().saturating_sub(self.in_flight()).max(1);
             let most = room.min(self.burst_size()) * u64::from(self.mss);
-            self.departure.note_repair(now, range, most);
+            self.departure.note_retransmission_burst(now, range, most);
         }
     }
 
     /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all
     /// the same.
     #[inline(never)]
-    pub(crate) fn fill_packet(&mut self, context: Context<'_>, in_flight: u64) {
+    pub(crate) fn grow_next_packet(&mut self, context: Context<'_>, in_flight: u64) {
         if self.written <= self.nxt
             || in_flight >= self.cwnd()
-            || self.departure.has_begun()
-            || self.is_held_back(context)
+            || self.departure.is_in_burst()
+            || self.is_held_by_pacing(context)
         {
             return;
         }
         let (window, most) = (self.window_for(in_flight), self.burst_size());
-        self.departure.fill_packet(&self.stream(), window, most);
+        self.departure.grow_next_packet(&self.stream(), window, most);
     }
 }
 
@@ -175,14 +176,14 @@ impl Sender {
         &mut self,
         bytes: u64,
         lowat: Option<u64>,
-        is_tight: bool,
+        is_above_low: bool,
         settings: &Settings,
     ) -> u64 {
         if !self.departure.is_in_call() {
             self.check_app_limited();
         }
         let (windows, agreed_mss) = (self.congestion.buffered_windows(), self.agreed_mss);
-        let call = Call { bytes, lowat, is_tight, windows, agreed_mss };
+        let call = WriteCall { bytes, lowat, is_above_low, windows, agreed_mss };
         let (stream, window) = (self.stream(), self.window_for(self.in_flight()));
         let taken = self.departure.write(call, &stream, window, settings);
         self.written += taken;
@@ -191,10 +192,10 @@ impl Sender {
 
     /// All that an ACK lets go has left: the application may hear of room.
     #[inline]
-    pub(crate) fn tell_room_after_ack(&mut self, now: Time, in_flight: u64) {
+    pub(crate) fn signal_write_space_after_ack(&mut self, now: Time, in_flight: u64) {
         let (window, unsent) = (self.window_for(in_flight), self.unsent());
-        if self.departure.tell_room_after_ack(window, unsent) {
-            self.congestion.note_decision(now);
+        if self.departure.signal_write_space_after_ack(window, unsent) {
+            self.congestion.stamp_cwnd(now);
         }
     }
 }

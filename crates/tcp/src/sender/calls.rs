@@ -3,7 +3,7 @@
 
 use crate::congestion::CongestionWindow;
 use crate::context::Context;
-use crate::departure::{Call, Departure};
+use crate::departure::{Departure, WriteCall};
 use crate::loss::{Progress, Sent};
 use crate::segment::Segment;
 use crate::sender::{Sender, SenderCounters};
@@ -18,14 +18,14 @@ impl Sender {
     }
 
     /// The application waits in a call that looks for room as well.
-    pub fn look_for_room(&mut self) {
+    pub fn on_poll(&mut self) {
         let unsent = self.unsent();
-        self.departure.look_for_room(unsent);
+        self.departure.on_poll(unsent);
     }
 
     /// The application writes next without having been told of room.
-    pub fn try_to_write(&mut self) {
-        self.departure.try_to_write();
+    pub fn wake_writer(&mut self) {
+        self.departure.wake_writer();
     }
 
     /// Bytes of memory that written data takes.
@@ -44,12 +44,12 @@ impl Sender {
     pub fn on_timers(&mut self, context: Context<'_>) {
         let now = context.now;
         if self.departure.on_timers(now, self.una < self.nxt)
-            && context.settings.behaviour.pacing_timer_repairs_first
-            && self.loss.recovery().is_repairing()
+            && context.settings.behaviour.pacing_timer_retransmits_first
+            && self.loss.recovery().is_recovering()
         {
             // Lost segments come first now, be new data a better test of a timeout or not
             // (`tcp_tsq_write`).
-            self.loss.repair_lost();
+            self.loss.retransmit_lost();
         }
     }
 
@@ -59,8 +59,8 @@ impl Sender {
     /// and the first data says that the window was reduced (`tcp_ecn_queue_cwr`).
     #[cold]
     pub fn on_syn_timeout(&mut self, context: Context<'_>) {
-        self.loss.doubt_timeout(context.settings.frto);
-        self.congestion.owe_cwr(true);
+        self.loss.on_syn_timeout(context.settings.frto);
+        self.congestion.set_cwr_pending(true);
     }
 
     /// The persist timer ran out: the next segment may be small.
@@ -76,7 +76,7 @@ impl Sender {
     /// A segment is discarded: that is no reason for data to leave (`tcp_validate_incoming`).
     pub fn ignore_discarded(&mut self) {
         if self.has_outstanding() {
-            self.departure.stay();
+            self.departure.suppress_sending();
         }
     }
 }
@@ -84,39 +84,39 @@ impl Sender {
 /// The device and the path.
 impl Sender {
     /// The device tells of packets that have left it; `paces`: its queue keeps each until its time.
-    pub fn keep_queue_small(&mut self, paces: bool) {
-        self.departure.keep_queue_small(paces);
+    pub fn enable_small_queue(&mut self, paces: bool) {
+        self.departure.enable_small_queue(paces);
     }
 
     /// Takes the segment that leaves for the device, or none, and gives the one before it: with its
     /// departure time, and whether the next one is of its burst.
-    pub fn hand_over(
+    pub fn pass_to_device(
         &mut self,
         now: Time,
         segment: Option<Segment>,
     ) -> Option<(Segment, Time, bool)> {
-        self.departure.hand_over(now, segment)
+        self.departure.pass_to_device(now, segment)
     }
 
     /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
-    pub fn on_left(&mut self, bytes: u64) -> bool {
-        self.departure.on_left(bytes)
+    pub fn on_tx_completion(&mut self, bytes: u64) -> bool {
+        self.departure.on_tx_completion(bytes)
     }
 
     /// A packet leaves, with data or without: the route is looked up for it.
     #[cold]
-    pub fn look_route_up(&mut self) {
-        self.departure.look_route_up();
+    pub fn on_route_lookup(&mut self) {
+        self.departure.on_route_lookup();
     }
 
     /// A notice of a packet that was too large comes now.
-    pub fn note_notice(&mut self, now: Time) {
-        self.departure.note_notice(now);
+    pub fn note_icmp_notice(&mut self, now: Time) {
+        self.departure.note_icmp_notice(now);
     }
 
     /// The payload of the segment that has just failed at the host, or 0; it is accounted for now.
-    pub fn take_failed(&mut self) -> u16 {
-        self.departure.take_failed()
+    pub fn take_local_drop(&mut self) -> u16 {
+        self.departure.take_local_drop()
     }
 }
 
@@ -129,8 +129,8 @@ impl Sender {
 
     /// Any segment leaves, ACKs included.
     #[inline]
-    pub fn note_left(&mut self, now: Time) {
-        self.departure.note_left(now);
+    pub fn note_segment_sent(&mut self, now: Time) {
+        self.departure.note_segment_sent(now);
     }
 
     /// The SYN carries `payload` bytes (RFC 7413).
@@ -141,8 +141,9 @@ impl Sender {
         self.counters.sent_segments += 1;
         if context.settings.has_packet_buffer() {
             let (windows, agreed_mss) = (self.congestion.buffered_windows(), self.agreed_mss);
-            let (lowat, is_tight) = (None, false);
-            let call = Call { bytes: payload.into(), lowat, is_tight, windows, agreed_mss };
+            let (lowat, is_above_low) = (None, false);
+            let call =
+                WriteCall { bytes: payload.into(), lowat, is_above_low, windows, agreed_mss };
             self.departure.begin_with_syn(call, self.cwnd(), context.settings);
         }
     }
@@ -161,8 +162,8 @@ impl Sender {
     }
 
     /// The segment that opened the connection is no news to the controller, which begins behind it.
-    pub fn forget_unheard(&mut self) {
-        self.congestion.take_unheard();
+    pub fn forget_early_arrivals(&mut self) {
+        self.congestion.take_early_arrivals();
     }
 
     /// Whether the peer is to be told of a reduction; it is told now (RFC 3168 §6.1.2).
@@ -187,7 +188,7 @@ impl Sender {
 
     /// The oldest segment that is not acknowledged.
     pub fn oldest(&self) -> Option<&Sent> {
-        self.loss.board().front()
+        self.loss.scoreboard().front()
     }
 
     /// The counts of what was done.
@@ -203,6 +204,6 @@ impl Sender {
 
     /// How fast the path last delivered, where that is sampled.
     pub fn delivery_rate(&self) -> Option<Rate> {
-        self.loss.rates().and_then(|rates| rates.last(u64::from(self.mss)))
+        self.loss.rates().and_then(|rates| rates.last_rate(u64::from(self.mss)))
     }
 }

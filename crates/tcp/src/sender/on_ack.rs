@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::ecn::{EcnState, Report};
-use crate::loss::{Arrival, Progress, Seen, Sign};
+use crate::loss::{AckSigns, AckState, ProbeSigns, Progress};
 use crate::segment::{self, Flags, SackBlock, Segment, clock};
 use crate::sender::Sender;
 use crate::settings::AckCounting;
@@ -42,7 +42,7 @@ impl AckContext<'_> {
 
 /// News of the peer's window in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WindowNews {
+enum WindowUpdate {
     /// Nothing that counts.
     None,
     /// The window is the same, and the segment is newer than the last that set it.
@@ -61,7 +61,7 @@ struct Dsack {
     delivered: u64,
 }
 
-fn said(timestamps: segment::Timestamps) -> Timestamps {
+fn cc_timestamps(timestamps: segment::Timestamps) -> Timestamps {
     Timestamps { sent: timestamps.value.into(), echoed: timestamps.echo.into() }
 }
 
@@ -76,26 +76,26 @@ impl Sender {
         (seq, ack): (u64, u64),
         answer: AckContext<'_>,
     ) -> bool {
-        self.departure.look_again();
+        self.departure.on_ack_received();
         let window = self.update_window(context, segment, (seq, ack));
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
-        if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
+        if acked_bytes == 0 && !has_blocks && (ack < self.una || self.expects_no_ack(&answer)) {
             if !self.congestion.is_controlled() && !answer.is_predicted && segment.payload > 0 {
-                self.congestion.note_unheard();
+                self.congestion.note_early_arrival();
             }
             return false;
         }
-        self.take_news(context, segment, (ack, window), answer)
+        self.process_ack(context, segment, (ack, window), answer)
     }
 
     /// Takes an acknowledgment that may bring more than a window.
     #[inline(never)]
-    fn take_news(
+    fn process_ack(
         &mut self,
         context: Context<'_>,
         segment: &Segment,
-        (ack, window): (u64, WindowNews),
+        (ack, window): (u64, WindowUpdate),
         answer: AckContext<'_>,
     ) -> bool {
         let acked_bytes = ack.saturating_sub(self.una);
@@ -104,17 +104,17 @@ impl Sender {
         let (has_data, is_idle) = (segment.payload > 0, !self.has_outstanding());
         let is_predicted_data = !has_data || answer.is_predicted;
         let mut progress =
-            Progress { arrival: self.arrival(context, echoed), ..Progress::default() };
+            Progress { ack_state: self.ack_state(context, echoed), ..Progress::default() };
         let dsack = if self.sack && has_blocks {
             self.take_sack(segment, ack, &mut progress)
         } else {
             Dsack::default()
         };
         if acked_bytes > 0 {
-            self.advance(context.now, ack, &mut progress);
+            self.advance_una(context.now, ack, &mut progress);
         }
         // A bare ACK carries no data and leaves the window as it is.
-        let is_bare = segment.sequence_length() == 0 && window == WindowNews::None;
+        let is_bare = segment.sequence_length() == 0 && window == WindowUpdate::None;
         let duplicate = acked_bytes == 0
             && if self.sack {
                 progress.delivered > 0
@@ -122,9 +122,9 @@ impl Sender {
                 is_bare && ack == self.una && self.has_outstanding()
             };
         let (marked, counted) = answer.newly_marked(progress.delivered);
-        let timestamps = echoed.and(segment.timestamps()).map(said);
+        let timestamps = echoed.and(segment.timestamps()).map(cc_timestamps);
         let is_predicted =
-            !has_blocks && window != WindowNews::Changed && !marked && is_predicted_data;
+            !has_blocks && window != WindowUpdate::Changed && !marked && is_predicted_data;
         let ce = |delivered| counted.unwrap_or(if marked { delivered } else { 0 });
         let in_words = |progress: &Progress, rtt| Ack {
             acked: progress.acked,
@@ -140,19 +140,19 @@ impl Sender {
         };
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
-        if !is_news && self.is_calm() {
+        if !is_news && self.is_open_without_probe() {
             // From other data segments Linux takes only the data, unless they acknowledge some.
             if !(has_data && is_predicted) {
-                self.announce(context.now, &mut in_words(&progress, None));
+                self.in_ack_event(context.now, &mut in_words(&progress, None));
             }
-            self.pass_on_nothing(context, in_flight_before);
+            self.consult_on_empty_ack(context, in_flight_before);
             return false;
         }
         let may_be_delayed = acked_bytes < u64::from(self.mss)
             && (progress.acked, progress.delivered) == (1, 1)
-            && self.loss.board().sacked() == 0
-            && !(progress.repairs_acked || dsack.found || marked);
-        let seen = Seen {
+            && self.loss.scoreboard().sacked() == 0
+            && !(progress.retransmissions_acked || dsack.found || marked);
+        let seen = AckSigns {
             advanced: acked_bytes > 0,
             before: self.una - acked_bytes,
             duplicate,
@@ -161,32 +161,33 @@ impl Sender {
             marked,
         };
         let (delivered, lost, times_set) = (progress.delivered, self.lost, self.timer.sets);
-        self.count_duplicates(context, seen, &mut progress);
-        let rtt = self.time(context, &progress, echoed);
+        self.count_dup_acks(context, seen, &mut progress);
+        let rtt = self.sample_rtt(context, &progress, echoed);
         if self.sack {
-            self.follow_order(context, &progress, dsack.delivered);
+            self.update_reordering(context, &progress, dsack.delivered);
         }
         let mut brought = in_words(&progress, rtt);
-        self.announce(context.now, &mut brought);
-        let is_news_of_then = progress.acked == 0 && self.is_older(context, &progress);
+        self.in_ack_event(context.now, &mut brought);
+        let is_news_of_then = progress.acked == 0 && self.is_sacked_before_head(context, &progress);
         if self.loss.has_probe() {
-            let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
-            self.heed_probe(context, ack, sign);
+            let sign =
+                ProbeSigns { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
+            self.process_tlp_ack(context, ack, sign);
         }
         let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
         if !is_plain || dsack.found || marked || self.loss.phase() != Phase::Open {
-            self.look_for_trouble(context, seen, &progress);
+            self.fastretrans_alert(context, seen, &progress);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.sets != times_set;
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
-            self.wait_on(context);
+            self.rearm_after_ack(context);
         }
         progress.delivered +=
             if context.settings.behaviour.dsack_counts_as_delivered { dsack.delivered } else { 0 };
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
         if self.congestion.is_reducing() && self.loss.recovery().is_reducing() {
-            self.reduce(progress.delivered, lost, acked_bytes > 0);
+            self.update_reduction(progress.delivered, lost, acked_bytes > 0);
         }
         let delivery = Delivery { count: progress.delivered, is_delayed: may_be_delayed };
         (brought.delivered, brought.ce) = (progress.delivered, ce(progress.delivered));
@@ -199,13 +200,13 @@ impl Sender {
             brought.round = Some(round);
         }
         brought.credit = self.credit(context, acked_bytes, &progress);
-        self.decide(context, &brought);
+        self.consult_on_ack(context, &brought);
         acked_bytes > 0
     }
 
     /// Nothing was sent that an ACK without blocks and marks could tell of.
     #[inline]
-    fn awaits_nothing(&self, answer: &AckContext<'_>) -> bool {
+    fn expects_no_ack(&self, answer: &AckContext<'_>) -> bool {
         !self.congestion.is_controlled()
             && !self.has_outstanding()
             && matches!(answer.report, Report::Echo(false))
@@ -213,20 +214,20 @@ impl Sender {
 
     /// The state of the sender that interprets an ACK.
     #[inline]
-    fn arrival(&self, context: Context<'_>, echoed: Option<u64>) -> Arrival {
+    fn ack_state(&self, context: Context<'_>, echoed: Option<u64>) -> AckState {
         let loss = &self.loss;
-        Arrival {
+        AckState {
             too_late: context.settings.behaviour.clock.before(context.now, self.rtt.min_rtt()),
             echoed,
             episode_end: loss.recovery().end(),
-            highest: loss.board().highest_sacked().unwrap_or(0),
+            highest: loss.scoreboard().highest_sacked().unwrap_or(0),
             clock: context.settings.behaviour.clock,
         }
     }
 
     /// Nothing is amiss, and no probe of the tail is under way.
     #[inline]
-    fn is_calm(&self) -> bool {
+    fn is_open_without_probe(&self) -> bool {
         let loss = &self.loss;
         loss.phase() == Phase::Open && !loss.has_probe()
     }
@@ -234,7 +235,7 @@ impl Sender {
     /// Tells the controller what an ACK brought, all in all, and does as it decides.
     #[expect(clippy::inline_always, reason = "every ACK passes here")]
     #[inline(always)]
-    fn decide(&mut self, context: Context<'_>, brought: &Ack) {
+    fn consult_on_ack(&mut self, context: Context<'_>, brought: &Ack) {
         let now = context.now;
         self.consult(now, |cc, flow| cc.on_ack(flow, brought));
         // Most controllers are of neither kind, and need not be asked.
@@ -243,7 +244,7 @@ impl Sender {
             self.mark_app_limited();
         }
         if brought.credit > 0 && !self.loss.recovery().is_reducing() {
-            self.congestion.note_decision(now);
+            self.congestion.stamp_cwnd(now);
         }
         if self.congestion.wants_reduction() && self.loss.phase() < Phase::Reduced {
             self.reduce_for_mark(context);
@@ -253,16 +254,16 @@ impl Sender {
 
     /// Tells a controller that samples the rate of an ACK that brought nothing: time has passed.
     #[inline(never)]
-    fn pass_on_nothing(&mut self, context: Context<'_>, in_flight_before: u64) {
+    fn consult_on_empty_ack(&mut self, context: Context<'_>, in_flight_before: u64) {
         let listens = self.loss.rates().is_some_and(DeliveryRate::has_listener);
         if listens && self.has_outstanding() {
-            self.decide(context, &Ack { in_flight_before, ..Ack::default() });
+            self.consult_on_ack(context, &Ack { in_flight_before, ..Ack::default() });
         }
     }
 
     /// Data before `ack` is acknowledged.
     #[inline]
-    fn advance(&mut self, now: Time, ack: u64, progress: &mut Progress) {
+    fn advance_una(&mut self, now: Time, ack: u64, progress: &mut Progress) {
         self.loss.acknowledge(ack, progress);
         self.una = ack;
         let cut_off = self.departure.acknowledge(ack);
@@ -273,16 +274,16 @@ impl Sender {
             // (`tcp_clean_rtx_queue`).
             *end = packet_end;
         }
-        if self.departure.has_path() {
-            self.judge_size_probe(now);
+        if self.departure.has_path_mtu() {
+            self.on_mtu_probe_acked(now);
         }
     }
 
     /// Tells the controller of an ACK before losses are looked for, if it listens.
     #[inline]
-    fn announce(&mut self, now: Time, brought: &mut Ack) {
+    fn in_ack_event(&mut self, now: Time, brought: &mut Ack) {
         if self.congestion.hears_arrivals() {
-            self.tell_arrival(now, brought);
+            self.call_in_ack_event(now, brought);
         }
     }
 
@@ -290,14 +291,14 @@ impl Sender {
     /// connection without memory for it, as the first does and all do whose data is read at once,
     /// has its ACK looked at, which brings nothing (`tcp_rcv_established`, `tcp_in_ack_event`).
     #[cold]
-    pub(crate) fn tell_of_request(&mut self, now: Time) {
-        for _ in 0..self.congestion.take_unheard() {
-            self.announce(now, &mut Ack { is_idle: true, ..Ack::default() });
+    pub(crate) fn replay_early_arrivals(&mut self, now: Time) {
+        for _ in 0..self.congestion.take_early_arrivals() {
+            self.in_ack_event(now, &mut Ack { is_idle: true, ..Ack::default() });
         }
     }
 
     #[inline(never)]
-    fn tell_arrival(&mut self, now: Time, brought: &mut Ack) {
+    fn call_in_ack_event(&mut self, now: Time, brought: &mut Ack) {
         let rates = self.loss.rates();
         brought.delivered_at_send = rates.and_then(DeliveryRate::delivered_at_send);
         self.consult(now, |cc, flow| cc.on_arrival(flow, brought));
@@ -313,7 +314,7 @@ impl Sender {
 
     /// Measures the path; gives the RTT of the newest segment that arrived.
     #[inline]
-    fn time(
+    fn sample_rtt(
         &mut self,
         context: Context<'_>,
         progress: &Progress,
@@ -324,7 +325,7 @@ impl Sender {
         let mut newest = progress.newest().map(|sent| settings.behaviour.clock.elapsed(now, sent));
         // Timestamps are too coarse for what is reported.
         if let Some(rtt) = newest {
-            self.rtt.note(rtt);
+            self.rtt.record(rtt);
         }
         let mut measured =
             progress.oldest().map(|sent| settings.behaviour.clock.elapsed(now, sent));
@@ -340,17 +341,17 @@ impl Sender {
             self.rtt.sample(rtt, at, &settings.rto_limits());
         }
         if let Some(rtt) = newest {
-            self.rtt.note_path(rtt);
+            self.rtt.update_min_rtt(rtt);
         }
         newest
     }
 
     /// Learns from the order in which segments arrived (RFC 8985 §6.2).
     #[inline(never)]
-    fn follow_order(&mut self, context: Context<'_>, progress: &Progress, twice: u64) {
+    fn update_reordering(&mut self, context: Context<'_>, progress: &Progress, twice: u64) {
         let settings = context.settings;
         if settings.rack {
-            self.loss.follow_departures(context.now, progress, settings);
+            self.loss.rack_advance(context.now, progress, settings);
         }
         if let Some(lowest) = progress.overtaken {
             self.note_reordering(context, lowest);
@@ -359,28 +360,28 @@ impl Sender {
             return;
         }
         if !settings.behaviour.rack_rounds_by_delivered {
-            return self.loss.adapt_reordering_window(self.una, self.nxt);
+            return self.loss.rack_update_reo_wnd(self.una, self.nxt);
         }
         // A round trip is over when a segment is delivered that left after it began
         // (`tcp_rack_update_reo_wnd`).
         let rates = self.loss.rates();
         if let Some(before) = rates.and_then(DeliveryRate::delivered_at_send) {
-            self.loss.adapt_reordering_window(before, self.delivered + progress.delivered + twice);
+            self.loss.rack_update_reo_wnd(before, self.delivered + progress.delivered + twice);
         }
     }
 
     /// Waits for what is outstanding after data was acknowledged (RFC 6298 §5.2, §5.3).
     #[inline]
-    fn wait_on(&mut self, context: Context<'_>) {
+    fn rearm_after_ack(&mut self, context: Context<'_>) {
         if !self.has_outstanding() {
             self.timer.stop();
         } else if !self.schedule_probe(context, true)
             && self.loss.recovery().moves_timer(context.settings, self.sack)
         {
             if context.settings.behaviour.rto_restarts_from_head {
-                self.rearm(context);
+                self.rearm_rto(context);
             } else {
-                self.wait_for_answer(context);
+                self.arm_rto(context);
             }
         }
     }
@@ -388,9 +389,10 @@ impl Sender {
     /// Whether the segments SACKed had left before the head did, which was retransmitted since. The
     /// head has no answer yet, and Linux waits another RTO for it (`tcp_clean_rtx_queue`).
     #[inline]
-    fn is_older(&self, context: Context<'_>, progress: &Progress) -> bool {
+    fn is_sacked_before_head(&self, context: Context<'_>, progress: &Progress) -> bool {
         let Context { now, settings } = context;
-        let (Some((sacked, _)), Some(front)) = (progress.sacked_sent, self.loss.board().front())
+        let (Some((sacked, _)), Some(front)) =
+            (progress.sacked_sent, self.loss.scoreboard().front())
         else {
             return false;
         };
@@ -406,7 +408,7 @@ impl Sender {
         context: Context<'_>,
         segment: &Segment,
         (seq, ack): (u64, u64),
-    ) -> WindowNews {
+    ) -> WindowUpdate {
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.peer_window_scale };
         let window = u64::from(segment.window) << scale;
         let changed = window != self.window;
@@ -419,16 +421,16 @@ impl Sender {
             (seq, ack) >= set_by
         };
         if ack < self.una || !is_newer {
-            return WindowNews::None;
+            return WindowUpdate::None;
         }
         self.window_set_by = (seq, ack);
         self.window = window;
         self.largest_window = self.largest_window.max(window);
         match (changed, context.settings.behaviour.window_update_must_grow) {
-            (true, _) => WindowNews::Changed,
+            (true, _) => WindowUpdate::Changed,
             // A newer segment is no duplicate (`FLAG_WIN_UPDATE`).
-            (false, true) => WindowNews::Same,
-            (false, false) => WindowNews::None,
+            (false, true) => WindowUpdate::Same,
+            (false, false) => WindowUpdate::None,
         }
     }
 
@@ -464,7 +466,7 @@ impl Sender {
             // Blocks of what is acknowledged or was never sent say nothing (RFC 2018 §5).
             if range.end > self.una && range.end <= self.nxt {
                 let range = range.start.max(self.una)..range.end;
-                self.departure.arrived(&range);
+                self.departure.on_sack_block(&range);
                 self.loss.sack(range, progress);
             }
         }
@@ -482,7 +484,7 @@ impl Sender {
             return Dsack { found: true, is_probe, delivered: 0 };
         }
         let departure = &self.departure;
-        let in_repair = |place| departure.was_again(place);
+        let in_repair = |place| departure.was_retransmitted(place);
         let counts = (segments, self.una);
         let marks_late = departure.has_packets();
         self.loss.take_duplicates(block, counts, in_repair, marks_late, progress);

@@ -1,7 +1,7 @@
 //! Transmission: the next segment with data, new or retransmitted.
 
 use crate::context::Context;
-use crate::departure::{Data, SizeProbe};
+use crate::departure::{Data, MtuProbe};
 use crate::sender::Sender;
 use crate::settings::WindowReduction;
 use crate::timer::Kind;
@@ -22,7 +22,7 @@ impl Sender {
 
     /// Nothing waits to be sent, nor to be acknowledged.
     #[inline]
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.nxt == self.una && self.nxt >= self.end_of_stream()
     }
 
@@ -33,42 +33,42 @@ impl Sender {
     pub fn next_data(&mut self, context: Context<'_>, options: u64) -> Option<Data> {
         let now = context.now;
         let in_flight = self.in_flight();
-        let Some(mut data) = self.choose(context, in_flight, options) else {
+        let Some(mut data) = self.select_data(context, in_flight, options) else {
             if !context.settings.has_packet_buffer() {
                 self.check_app_limited();
             }
             let has_more = self.nxt < self.end_of_stream()
                 || !context.settings.behaviour.kernel_cwnd_validation;
-            if has_more || self.congestion.has_news() {
+            if has_more || self.congestion.has_sent_new_data() {
                 let limited = self.departure.take_deferred() || in_flight >= self.cwnd();
-                self.note_use_of_window(context, limited);
+                self.validate_cwnd(context, limited);
             }
-            self.tell_room_after_ack(now, in_flight);
+            self.signal_write_space_after_ack(now, in_flight);
             return None;
         };
         let has_data = data.payload > 0;
         self.counters.sent_segments += u64::from(has_data);
         if in_flight == 0 {
-            self.tell_start(context);
+            self.on_transmit_start(context);
         }
         self.pace(context, data);
         if self.departure.has_small_queue() && has_data {
             self.departure.note_queued(now, data);
         }
-        if data.again && !data.is_probe {
-            self.note_repair(now, (data.start, data.end()));
+        if data.is_retransmission && !data.is_probe {
+            self.note_retransmission_burst(now, (data.start, data.end()));
         }
         self.departure.note_data_sent(now);
         self.congestion.on_sent();
-        if data.again {
+        if data.is_retransmission {
             self.counters.retransmitted_segments += u64::from(has_data);
             self.counters.retransmitted_fins += u64::from(!has_data);
             if data.is_probe {
-                let last = self.loss.board().outstanding() as usize - 1;
+                let last = self.loss.scoreboard().outstanding() as usize - 1;
                 self.note_departure(self.departure.data_leaves_at(now), last, false);
-                self.wait_behind_probe(context);
+                self.rearm_rto_after_probe(context);
             } else {
-                data.push = self.note_again(context, data, in_flight);
+                data.push = self.note_retransmission(context, data, in_flight);
             }
         } else {
             self.note_new(context, data);
@@ -78,27 +78,27 @@ impl Sender {
 
     /// Nothing was in flight until now.
     #[inline(never)]
-    pub(crate) fn tell_start(&mut self, context: Context<'_>) {
+    pub(crate) fn on_transmit_start(&mut self, context: Context<'_>) {
         let now = context.now;
-        let idle = context.settings.behaviour.clock.idle(now, self.departure.last_sent());
+        let idle = context.settings.behaviour.clock.idle(now, self.departure.last_data_sent());
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
     }
 
     /// Says whether the receiver's application is to hear of its end at once.
     #[inline(never)]
-    fn note_again(&mut self, context: Context<'_>, data: Data, in_flight: u64) -> bool {
+    fn note_retransmission(&mut self, context: Context<'_>, data: Data, in_flight: u64) -> bool {
         let now = context.now;
         let is_oldest = data.start == self.una;
-        let (begins, is_for_timeout) = self.loss.take_owed_retransmission();
+        let (begins, is_for_timeout) = self.loss.take_pending_retransmission();
         let leaves_at = self.departure.data_leaves_at(now);
-        let counted = self.departure.on_again(now);
+        let counted = self.departure.on_retransmit(now);
         let left_at = if counted == now { leaves_at } else { counted };
         let place = self.loss.resend(left_at, data.start);
         self.note_departure(leaves_at, place, false);
         let is_last = in_flight + 1 >= self.cwnd();
         let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
         let range = data.start..data.start + u64::from(data.payload);
-        let push = self.departure.note_again(now, &range, most);
+        let push = self.departure.note_retransmission(now, &range, most);
         // With PRR no retransmission is owed that could be told from the others as the first.
         let restarts = if context.settings.behaviour.head_retransmission_restarts_rto
             || context.settings.reduction == WindowReduction::Proportional
@@ -108,9 +108,9 @@ impl Sender {
             begins
         };
         if restarts && is_for_timeout {
-            self.wait_after_timeout(context);
+            self.arm_rto_after_timeout(context);
         } else if restarts {
-            self.wait_for_answer(context);
+            self.arm_rto(context);
         }
         push
     }
@@ -123,21 +123,21 @@ impl Sender {
         loss.send(leaves_at, data.start, data.payload + u16::from(data.fin));
         self.congestion.note_new_data();
         let is_probe = loss.is_probe_end(data.end());
-        let place = loss.board().outstanding() as usize - 1;
+        let place = loss.scoreboard().outstanding() as usize - 1;
         self.note_departure(leaves_at, place, !had_outstanding);
         self.nxt = data.end();
         self.departure.note_new(data);
         if !had_outstanding {
-            self.wait_for_answer(context);
+            self.arm_rto(context);
         } else if context.settings.behaviour.new_data_rearms_probe && self.timer.is_for_probe() {
             if !is_probe && self.is_timed_for_burst(context) {
                 return;
             }
             // Whether or not another probe is wanted (`tcp_event_new_data_sent`).
-            self.rearm(context);
+            self.rearm_rto(context);
         }
         if is_probe {
-            self.wait_behind_probe(context);
+            self.rearm_rto_after_probe(context);
         } else {
             self.schedule_probe(context, false);
         }
@@ -147,65 +147,65 @@ impl Sender {
     /// was set now, for the one before in the same burst, when at least two were under way.
     #[inline]
     fn is_timed_for_burst(&self, context: Context<'_>) -> bool {
-        self.departure.is_going_on()
-            && self.loss.board().outstanding() > 2
-            && self.timer.place.was_entered(context.now)
+        self.departure.continues_burst()
+            && self.loss.scoreboard().outstanding() > 2
+            && self.timer.slot.was_enqueued(context.now)
             && !self.is_paced(context)
     }
 
     /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are
     /// paced (`tcp_send_loss_probe`, `tcp_pacing_delay`).
-    fn wait_behind_probe(&mut self, context: Context<'_>) {
+    fn rearm_rto_after_probe(&mut self, context: Context<'_>) {
         if context.settings.behaviour.timers_add_pacing_delay && self.is_paced(context) {
-            self.rearm(context);
+            self.rearm_rto(context);
         }
     }
 
     #[inline]
-    fn choose(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
+    fn select_data(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
         let loss = &self.loss;
-        let in_trouble = loss.recovery().is_repairing() || loss.owes_probe();
-        if in_trouble && let Some(data) = self.before_new_data(context, in_flight, options) {
+        let in_trouble = loss.recovery().is_recovering() || loss.is_probe_pending();
+        if in_trouble && let Some(data) = self.select_before_new_data(context, in_flight, options) {
             return Some(data);
         }
         if let Some(data) = self.new_data(context, in_flight, options) {
             return Some(data);
         }
-        if in_trouble { self.without_new_data(context, in_flight) } else { None }
+        if in_trouble { self.select_without_new_data(context, in_flight) } else { None }
     }
 
     /// A probe of the tail, or what is lost.
     #[inline(never)]
-    fn before_new_data(
+    fn select_before_new_data(
         &mut self,
         context: Context<'_>,
         in_flight: u64,
         options: u64,
     ) -> Option<Data> {
         let now = context.now;
-        if self.loss.owes_probe()
+        if self.loss.is_probe_pending()
             && let Some(probe) = self.take_probe(context, in_flight, options)
         {
             return Some(probe);
         }
         let has_room = in_flight < self.cwnd();
-        let may_repair = self.loss.recovery().is_repairing()
-            && (has_room || self.loss.recovery().owes_retransmission());
-        let is_owed = self.loss.recovery().owes_retransmission();
-        if may_repair && self.departure.has_path() {
-            self.route_again(context);
+        let may_repair = self.loss.recovery().is_recovering()
+            && (has_room || self.loss.recovery().is_retransmission_pending());
+        let is_owed = self.loss.recovery().is_retransmission_pending();
+        if may_repair && self.departure.has_path_mtu() {
+            self.reroute(context);
         }
         if may_repair
-            && (is_owed || self.loss.recovery().may_repair(true))
+            && (is_owed || self.loss.recovery().may_retransmit(true))
             && let Some(lost) = self.next_lost(now)
             && (is_owed
-                || self.departure.repairs_on(now, lost.start)
-                || !(self.is_held_back(context)
+                || self.departure.continues_retransmission(now, lost.start)
+                || !(self.is_held_by_pacing(context)
                     || self.is_queue_full_for(context, (lost.start, lost.end()))))
         {
-            return Some(self.again(lost.start, lost.end()));
+            return Some(self.retransmission(lost.start, lost.end()));
         }
-        self.loss.waive_retransmission();
+        self.loss.clear_pending_retransmission();
         None
     }
 
@@ -217,39 +217,39 @@ impl Sender {
 
     /// A lost or suspected segment, when no new data may leave.
     #[inline(never)]
-    fn without_new_data(&mut self, context: Context<'_>, in_flight: u64) -> Option<Data> {
+    fn select_without_new_data(&mut self, context: Context<'_>, in_flight: u64) -> Option<Data> {
         let has_room = in_flight < self.cwnd();
-        if self.departure.pacing().holds() || !has_room {
+        if self.departure.pacing().is_holding() || !has_room {
             return None;
         }
-        if self.loss.recovery().may_repair(false) {
-            self.loss.give_up_new_data();
+        if self.loss.recovery().may_retransmit(false) {
+            self.loss.give_up_frto();
             if let Some(lost) = self.next_lost(context.now) {
-                return Some(self.again(lost.start, lost.end()));
+                return Some(self.retransmission(lost.start, lost.end()));
             }
         }
         let suspects =
             self.sack && !context.settings.rack && context.settings.behaviour.resends_suspects;
-        (suspects && self.loss.phase() == Phase::Recovery).then(|| self.last_resort()).flatten()
+        (suspects && self.loss.phase() == Phase::Recovery).then(|| self.suspect_data()).flatten()
     }
 
     /// A segment sent before, whole.
-    pub(crate) fn again(&self, start: u64, end: u64) -> Data {
+    pub(crate) fn retransmission(&self, start: u64, end: u64) -> Data {
         let fin = end > self.written;
         let payload = (end - start - u64::from(fin)) as u16;
         let push = self.departure.ends_pushed(end - u64::from(fin));
-        Data { start, payload, fin, again: true, is_probe: false, push }
+        Data { start, payload, fin, is_retransmission: true, is_probe: false, push }
     }
 
     /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
-    fn last_resort(&mut self) -> Option<Data> {
-        self.loss.next_suspect().map(|suspect| self.again(suspect.start, suspect.end()))
+    fn suspect_data(&mut self) -> Option<Data> {
+        self.loss.next_suspect().map(|suspect| self.retransmission(suspect.start, suspect.end()))
     }
 
     /// New data as far as there is some and the peer takes it, if it may leave as it is.
     #[inline]
-    pub(crate) fn chunk(&self, context: Context<'_>, options: u64) -> Option<Data> {
-        let data = self.any_chunk(options)?;
+    pub(crate) fn sendable_new_data(&self, context: Context<'_>, options: u64) -> Option<Data> {
+        let data = self.new_data_in_window(options)?;
         let payload = u64::from(data.payload);
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
         (payload >= mss || data.fin || self.may_send_small(context, payload)).then_some(data)
@@ -257,7 +257,7 @@ impl Sender {
 
     /// New data as far as the peer's window takes it, whether it may leave or not.
     #[inline]
-    pub(crate) fn any_chunk(&self, options: u64) -> Option<Data> {
+    pub(crate) fn new_data_in_window(&self, options: u64) -> Option<Data> {
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
         let available = self.unsent();
         let usable = (self.una + self.window).saturating_sub(self.nxt);
@@ -267,38 +267,38 @@ impl Sender {
             self.closed && payload == available && payload < usable && self.nxt <= self.written;
         let push = self.closed && payload == available;
         let (start, payload) = (self.nxt, payload as u16);
-        let data = Data { start, payload, fin, again: false, is_probe: false, push };
+        let data = Data { start, payload, fin, is_retransmission: false, is_probe: false, push };
         (data.payload > 0 || fin).then_some(data)
     }
 
     #[inline]
     fn new_data(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
         let settings = context.settings;
-        let Some(mut data) = self.chunk(context, options) else {
-            self.fill_packet(context, in_flight);
+        let Some(mut data) = self.sendable_new_data(context, options) else {
+            self.grow_next_packet(context, in_flight);
             return None;
         };
         // Before anything is decided by the window (`tcp_slow_start_after_idle_check`).
         if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
-            self.restart(context);
+            self.cwnd_restart(context);
         }
         let mut room = self.cwnd();
-        if !settings.limited_transmit && self.loss.recovery().in_doubt() {
+        if !settings.limited_transmit && self.loss.recovery().is_in_disorder() {
             // RFC 3042 is off: what left the network out of order makes no room yet.
             room = room.saturating_sub(self.loss.out_of_order());
         }
-        let has_begun = self.departure.has_begun();
-        if !has_begun && self.is_held_back(context) {
+        let has_begun = self.departure.is_in_burst();
+        if !has_begun && self.is_held_by_pacing(context) {
             return None;
         }
-        if !has_begun && options == 0 && self.departure.has_path() {
-            match self.size_probe(context, in_flight) {
-                SizeProbe::No => {}
-                SizeProbe::Wait => return None,
-                SizeProbe::Yes(probe) => return Some(probe),
+        if !has_begun && options == 0 && self.departure.has_path_mtu() {
+            match self.mtu_probe(context, in_flight) {
+                MtuProbe::No => {}
+                MtuProbe::Wait => return None,
+                MtuProbe::Yes(probe) => return Some(probe),
             }
         }
-        if in_flight >= room || (settings.tso && !self.may_go_in_burst(context, in_flight)) {
+        if in_flight >= room || (settings.tso && !self.take_from_burst(context, in_flight)) {
             return None;
         }
         data.push |= settings.tso && self.departure.is_pushed();
@@ -307,12 +307,12 @@ impl Sender {
 
     /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
     #[inline(never)]
-    fn restart(&mut self, context: Context<'_>) {
+    fn cwnd_restart(&mut self, context: Context<'_>) {
         let Context { now, settings } = context;
-        let idle = settings.behaviour.clock.idle(now, self.departure.last_sent());
+        let idle = settings.behaviour.clock.idle(now, self.departure.last_data_sent());
         if idle > settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits())) {
             self.consult(now, |cc, flow| cc.on_restart(flow, idle));
-            self.congestion.validate_anew(now);
+            self.congestion.restart_validation(now);
         }
     }
 
@@ -331,7 +331,7 @@ impl Sender {
     }
 
     /// Data waits and the window lets none of it go, with nothing under way that would open it.
-    pub fn is_stuck(&self) -> bool {
+    pub fn needs_window_probe(&self) -> bool {
         !self.has_outstanding() && self.nxt < self.end_of_stream()
     }
 }

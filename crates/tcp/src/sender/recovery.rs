@@ -3,7 +3,7 @@
 //! One machine for all stacks; what finds losses is a setting (`loss::detection`, `loss::rack`).
 
 use crate::context::Context;
-use crate::loss::{Progress, Seen, Space};
+use crate::loss::{AckSigns, Progress, SequenceSpace};
 use crate::sender::Sender;
 use crate::settings::{LossRecovery, WindowReduction};
 use tcplab_cc::{Cause, Congestion, Phase};
@@ -18,39 +18,41 @@ impl Sender {
     }
 
     /// The sequence space, as far as losses depend on it.
-    pub(crate) fn space(&self) -> Space {
-        Space { una: self.una, nxt: self.nxt, mss: self.mss.into(), sack: self.sack }
+    pub(crate) fn sequence_space(&self) -> SequenceSpace {
+        SequenceSpace { una: self.una, nxt: self.nxt, mss: self.mss.into(), sack: self.sack }
     }
 
     /// Back to `Open`, or `Disorder` while something is out of order.
-    pub(crate) fn settle(&mut self) {
-        self.set_phase(self.loss.settled_phase());
+    pub(crate) fn try_keep_open(&mut self) {
+        self.set_phase(self.loss.open_or_disorder());
     }
 
     /// Handles an ACK that may be a sign of trouble (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
     /// order the kernel's `tcp_fastretrans_alert`).
     #[inline(never)]
-    pub(crate) fn look_for_trouble(
+    pub(crate) fn fastretrans_alert(
         &mut self,
         context: Context<'_>,
-        seen: Seen,
+        seen: AckSigns,
         progress: &Progress,
     ) {
-        self.loss.hold_repairs();
+        self.loss.hold_retransmissions();
         if seen.marked {
             // Whatever else was a false alarm, the mark was none (`tcp_fastretrans_alert`).
             self.loss.forbid_undo();
         }
         if self.loss.phase() == Phase::Open {
-            self.loss.forget_retransmissions();
-        } else if self.una >= self.loss.recovery().end() || self.leaves_early(context, seen) {
+            self.loss.clear_retrans_stamp();
+        } else if self.una >= self.loss.recovery().end()
+            || self.is_reno_recovery_over(context, seen)
+        {
             match self.loss.phase() {
                 Phase::Reduced if self.una > self.loss.recovery().end() => {
                     self.end_reduction(context);
                 }
                 Phase::Recovery => {
                     self.loss.end_episode();
-                    if self.undo_at_end(context, seen.echoed) {
+                    if self.try_undo_recovery(context, seen.echoed) {
                         return;
                     }
                     self.consult(context.now, |cc, flow| cc.on_recovered(flow));
@@ -60,48 +62,48 @@ impl Sender {
         }
         match self.loss.phase() {
             Phase::Recovery => {
-                if seen.advanced && self.undo_partial(context, seen) {
+                if seen.advanced && self.try_undo_partial(context, seen) {
                     return;
                 }
-                if self.undo_by_dsack(context) {
-                    self.settle();
+                if self.try_undo_dsack(context) {
+                    self.try_keep_open();
                 }
-                self.find_losses(context, seen);
+                self.identify_losses(context, seen);
                 if self.loss.phase() != Phase::Recovery {
-                    if self.loss.board().lost() == 0 {
+                    if self.loss.scoreboard().lost() == 0 {
                         return;
                     }
                     self.enter_recovery(context, seen.marked);
                 }
             }
             Phase::Loss => {
-                self.go_on_after_timeout(context, seen, progress);
+                self.process_loss(context, seen, progress);
                 if self.loss.phase() == Phase::Open && seen.advanced {
-                    self.loss.forget_duplicates();
+                    self.loss.reset_reno_sack();
                 }
-                let repairs = self.find_losses(context, seen);
-                if self.loss.phase() != Phase::Open && repairs == 0 {
+                let retransmissions = self.identify_losses(context, seen);
+                if self.loss.phase() != Phase::Open && retransmissions == 0 {
                     return;
                 }
-                if !self.begin_if_lost(context, seen.marked) {
+                if !self.enter_recovery_if_lost(context, seen.marked) {
                     return;
                 }
             }
             _ => {
                 if seen.advanced && context.settings.behaviour.emulates_sack {
                     // `tcp_reset_reno_sack`.
-                    self.loss.forget_duplicates();
+                    self.loss.reset_reno_sack();
                 }
                 if self.loss.phase() <= Phase::Disorder {
-                    self.undo_by_dsack(context);
+                    self.try_undo_dsack(context);
                 }
-                self.find_losses(context, seen);
-                if !self.begin_if_lost(context, seen.marked) {
+                self.identify_losses(context, seen);
+                if !self.enter_recovery_if_lost(context, seen.marked) {
                     return;
                 }
             }
         }
-        self.loss.repair_lost();
+        self.loss.retransmit_lost();
     }
 
     /// Linux without RACK begins when enough is reported, whether or not anything is lost by that
@@ -112,33 +114,33 @@ impl Sender {
             && self.sack
             && !settings.rack
             && !settings.fack;
-        counts && self.loss.board().sacked() >= self.loss.reordering(settings).into()
+        counts && self.loss.scoreboard().sacked() >= self.loss.reordering(settings).into()
     }
 
     /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
     /// step 5).
-    fn leaves_early(&self, context: Context<'_>, seen: Seen) -> bool {
+    fn is_reno_recovery_over(&self, context: Context<'_>, seen: AckSigns) -> bool {
         let is_reno = !self.sack && context.settings.recovery == LossRecovery::Reno;
         is_reno && seen.advanced && self.loss.phase() == Phase::Recovery
     }
 
     /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
-    fn begin_if_lost(&mut self, context: Context<'_>, marked: bool) -> bool {
-        if self.loss.board().lost() == 0 && !self.is_time_to_recover(context) {
+    fn enter_recovery_if_lost(&mut self, context: Context<'_>, marked: bool) -> bool {
+        if self.loss.scoreboard().lost() == 0 && !self.is_time_to_recover(context) {
             if marked && self.loss.phase() <= Phase::Disorder {
                 self.reduce_for_mark(context);
             }
             if self.loss.phase() != Phase::Reduced {
-                self.loss.forget_old_retransmissions();
-                self.settle();
+                self.loss.retrans_stamp_cleanup();
+                self.try_keep_open();
             }
             return false;
         }
-        if self.departure.has_path() && self.is_probe_too_large(context.now) {
+        if self.departure.has_path_mtu() && self.is_mtu_probe_lost(context.now) {
             return true;
         }
         if !self.sack && context.settings.recovery == LossRecovery::Tahoe {
-            self.start_over(context, self.loss.flight_size());
+            self.enter_loss(context, self.loss.flight_size());
         } else {
             self.enter_recovery(context, marked);
         }
@@ -149,31 +151,31 @@ impl Sender {
     /// what is outstanding (RFC 3168 §6.1.2).
     #[cold]
     pub(crate) fn reduce_for_mark(&mut self, context: Context<'_>) {
-        self.loss.forget_old_retransmissions();
-        self.loss.end_doubt();
-        self.begin_reduction(context, Cause::Ecn, self.loss.board().outstanding());
+        self.loss.retrans_stamp_cleanup();
+        self.loss.end_undo();
+        self.begin_reduction(context, Cause::Ecn, self.loss.scoreboard().outstanding());
         self.set_phase(Phase::Reduced);
     }
 
     /// Finds what is lost. Returns how many repairs are among it.
-    fn find_losses(&mut self, context: Context<'_>, seen: Seen) -> u64 {
+    fn identify_losses(&mut self, context: Context<'_>, seen: AckSigns) -> u64 {
         if !self.has_outstanding() {
             return 0;
         }
         if self.sack && context.settings.rack {
-            return self.detect_by_time(context).repairs;
+            return self.rack_mark_lost(context).retransmissions;
         }
-        let space = self.space();
-        self.lost += self.loss.find_by_count(seen, space, context.settings);
+        let space = self.sequence_space();
+        self.lost += self.loss.detect_by_counting(seen, space, context.settings);
         self.report_losses(context.now);
         0
     }
 
     /// A loss was found, and not by the timer.
     pub(crate) fn enter_recovery(&mut self, context: Context<'_>, marked: bool) {
-        self.loss.forget_old_retransmissions();
+        self.loss.retrans_stamp_cleanup();
         let reduces = !self.loss.recovery().is_reducing();
-        self.loss.begin_doubt(self.una, reduces && !marked);
+        self.loss.init_undo(self.una, reduces && !marked);
         let flight = self.loss.flight_size();
         self.set_phase(Phase::Recovery);
         self.loss.begin_recovery(context.settings.reduction == WindowReduction::AtOnce);
@@ -194,7 +196,7 @@ impl Sender {
     /// The window is to become smaller, at once or by and by.
     pub(crate) fn begin_reduction(&mut self, context: Context<'_>, cause: Cause, flight: u64) {
         self.loss.begin_episode(self.nxt);
-        self.congestion.owe_cwr(true);
+        self.congestion.set_cwr_pending(true);
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
         self.consult(context.now, |cc, flow| cc.on_congestion(flow, event));
@@ -204,19 +206,19 @@ impl Sender {
     /// A reduction is over. Where it led further down than it had to, the window goes on from
     /// there, and no more than a few segments leave at once (`tcp_complete_cwr`,
     /// `tcp_moderate_cwnd`).
-    pub(crate) fn keep_reduction(&mut self, context: Context<'_>) {
+    pub(crate) fn complete_reduction(&mut self, context: Context<'_>) {
         let (in_flight, burst) = (self.in_flight(), u64::from(context.settings.dup_thresh));
-        if let Some(cwnd) = self.congestion.reached(in_flight, burst) {
+        if let Some(cwnd) = self.congestion.final_cwnd(in_flight, burst) {
             self.consult(context.now, |cc, _| cc.on_moderated(cwnd));
         }
     }
 
     fn end_reduction(&mut self, context: Context<'_>) {
         let now = context.now;
-        self.keep_reduction(context);
+        self.complete_reduction(context);
         self.set_phase(Phase::Open);
         self.consult(now, |cc, flow| cc.on_recovered(flow));
-        self.congestion.note_decision(now);
+        self.congestion.stamp_cwnd(now);
     }
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
@@ -229,51 +231,52 @@ impl Sender {
         self.begin_reduction(context, Cause::Loss, flight);
         self.congestion.end_reduction();
         self.consult(now, |cc, flow| cc.on_recovered(flow));
-        self.congestion.note_decision(now);
-        self.settle();
+        self.congestion.stamp_cwnd(now);
+        self.try_keep_open();
     }
 
     /// Moves the window of a reduction.
     #[inline]
-    pub(crate) fn reduce(&mut self, delivered: u64, lost: u64, advanced: bool) {
+    pub(crate) fn update_reduction(&mut self, delivered: u64, lost: u64, advanced: bool) {
         let in_flight = self.in_flight();
-        self.congestion.reduce(delivered, lost, advanced, in_flight);
+        self.congestion.update_reduction(delivered, lost, advanced, in_flight);
     }
 
     /// An ACK after a timeout: the end, F-RTO (RFC 5682 §3.1, with SACK §3.2), or more repairs.
-    fn go_on_after_timeout(&mut self, context: Context<'_>, seen: Seen, progress: &Progress) {
+    fn process_loss(&mut self, context: Context<'_>, seen: AckSigns, progress: &Progress) {
         let recovered = self.una >= self.loss.recovery().end();
-        if seen.advanced && self.undo_timeout(context, seen.echoed, false) {
+        if seen.advanced && self.try_undo_loss(context, seen.echoed, false) {
             return;
         }
-        if self.loss.recovery().suspects_timeout() {
+        if self.loss.recovery().is_frto() {
             // Not all is lost: something arrived that was sent only once.
-            let originals = progress.originals && (self.sack || !progress.repairs_acked);
-            if originals && self.undo_timeout(context, seen.echoed, true) {
+            let originals =
+                progress.originals_delivered && (self.sack || !progress.retransmissions_acked);
+            if originals && self.try_undo_loss(context, seen.echoed, true) {
                 return;
             }
             if self.nxt > self.loss.recovery().end() {
                 if progress.sacked > 0 || seen.duplicate {
-                    self.loss.believe_timeout();
+                    self.loss.end_frto();
                 }
             } else if seen.advanced && !recovered {
                 let has_new_data = self.unsent() > 0 && self.una + self.window > self.nxt;
-                if self.loss.test_timeout(self.nxt, has_new_data) {
+                if self.loss.send_new_for_frto(self.nxt, has_new_data) {
                     return;
                 }
             }
         }
         if recovered {
             self.loss.end_episode();
-            if !self.undo_at_end(context, seen.echoed) {
+            if !self.try_undo_recovery(context, seen.echoed) {
                 self.consult(context.now, |cc, flow| cc.on_recovered(flow));
             }
             return;
         }
         if !self.sack && seen.advanced {
-            self.loss.forget_duplicates();
+            self.loss.reset_reno_sack();
         }
-        self.loss.repair_lost();
+        self.loss.retransmit_lost();
     }
 
     /// The retransmission timer ran out.
@@ -282,26 +285,28 @@ impl Sender {
         // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a
         // recovery that ends so, most of what was sent may have been SACKed long ago.
         let delivered = self.loss.out_of_order();
-        let flight = self.loss.board().outstanding().saturating_sub(delivered);
+        let flight = self.loss.scoreboard().outstanding().saturating_sub(delivered);
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
         self.rtt.back_off();
-        self.start_over(context, flight);
-        self.loss.note_timeout(context.settings.frto && (before < Phase::Recovery || stalled));
+        self.enter_loss(context, flight);
+        self.loss.on_rto(context.settings.frto && (before < Phase::Recovery || stalled));
     }
 
     /// All is lost, and slow start begins anew.
-    fn start_over(&mut self, context: Context<'_>, flight: u64) {
+    fn enter_loss(&mut self, context: Context<'_>, flight: u64) {
         let Context { now, settings } = context;
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
         let was_over = self.una >= self.loss.recovery().end();
-        let recent = self.loss.recent(now, self.sack, settings);
-        if self.loss.board().is_front_sacked() {
-            self.departure.forget_arrivals();
+        let recent = self.loss.spared_after(now, self.sack, settings);
+        if self.loss.scoreboard().is_front_sacked() {
+            self.departure.forget_sacks();
         }
-        self.lost += self.loss.lose_all(recent, settings.behaviour.timeout_spares_unlost_repairs);
+        self.lost += self
+            .loss
+            .mark_all_lost(recent, settings.behaviour.timeout_spares_unlost_retransmissions);
         self.report_losses(now);
         if settings.behaviour.adapts_dup_thresh && before <= Phase::Disorder {
-            self.distrust_reordering(context);
+            self.reset_reordering(context);
         }
         let is_new = if settings.behaviour.kernel_loss_state {
             before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
@@ -309,9 +314,9 @@ impl Sender {
             // Another timeout of the same data is the same episode (RFC 5681 §3.1).
             !(before == Phase::Loss && stalled)
         };
-        self.loss.start_over(self.nxt);
+        self.loss.enter_loss(self.nxt);
         if is_new {
-            self.loss.begin_doubt(self.una, true);
+            self.loss.init_undo(self.una, true);
         }
         let reached = self.congestion.end_reduction();
         self.loss.forget_probe();
@@ -325,8 +330,8 @@ impl Sender {
             let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         }
-        self.congestion.note_decision(now);
-        self.congestion.owe_cwr(true);
+        self.congestion.stamp_cwnd(now);
+        self.congestion.set_cwr_pending(true);
         self.set_phase(Phase::Loss);
     }
 
@@ -337,15 +342,15 @@ impl Sender {
             // Without blocks, all might have arrived when anything has (`tcp_highest_sack_seq`).
             let highest =
                 if self.loss.recovery().dup_delivered() > 0 { self.nxt } else { self.una };
-            self.widen_reordering(context, (highest - lowest).div_ceil(self.mss.into()));
+            self.raise_reordering(context, (highest - lowest).div_ceil(self.mss.into()));
         }
-        let highest = self.loss.board().highest_sacked().unwrap_or(self.una).max(self.una);
+        let highest = self.loss.scoreboard().highest_sacked().unwrap_or(self.una).max(self.una);
         if self.sack && lowest < highest {
             if settings.rack {
-                self.loss.see_reordering();
+                self.loss.set_reordering_seen();
             }
             if settings.behaviour.adapts_dup_thresh {
-                self.widen_reordering(context, (highest - lowest).div_ceil(self.mss.into()));
+                self.raise_reordering(context, (highest - lowest).div_ceil(self.mss.into()));
             }
         }
     }

@@ -2,27 +2,27 @@
 //! scoreboard.
 
 use crate::context::Context;
-use crate::loss::{Overdue, Progress, Seen, Sent};
+use crate::loss::{AckSigns, Progress, RackResult, Sent};
 use crate::sender::Sender;
 use crate::timer::Kind;
 
 impl Sender {
     /// Counts an ACK without SACK blocks.
     #[inline]
-    pub(crate) fn count_duplicates(
+    pub(crate) fn count_dup_acks(
         &mut self,
         context: Context<'_>,
-        seen: Seen,
+        seen: AckSigns,
         progress: &mut Progress,
     ) {
-        let space = self.space();
-        if let Some(late) = self.loss.count_duplicates(seen, progress, space, context.settings) {
+        let space = self.sequence_space();
+        if let Some(late) = self.loss.count_dup_acks(seen, progress, space, context.settings) {
             self.set_reordering(context, late);
         }
     }
 
     /// A segment came so many segments late.
-    pub(crate) fn widen_reordering(&mut self, context: Context<'_>, segments: u64) {
+    pub(crate) fn raise_reordering(&mut self, context: Context<'_>, segments: u64) {
         if self.loss.is_more_reordering(segments, context.settings) {
             self.set_reordering(context, segments);
         }
@@ -30,8 +30,8 @@ impl Sender {
 
     /// A timeout with many segments reported shows that less comes late than was thought
     /// (`tcp_enter_loss`).
-    pub(crate) fn distrust_reordering(&mut self, context: Context<'_>) {
-        if self.loss.board().sacked() >= u64::from(context.settings.dup_thresh) {
+    pub(crate) fn reset_reordering(&mut self, context: Context<'_>) {
+        if self.loss.scoreboard().sacked() >= u64::from(context.settings.dup_thresh) {
             self.set_reordering(context, 0);
         }
     }
@@ -43,12 +43,12 @@ impl Sender {
     }
 
     /// Finds losses by time, if anything was delivered; sets the timer for those under suspicion.
-    pub(crate) fn detect_by_time(&mut self, context: Context<'_>) -> Overdue {
+    pub(crate) fn rack_mark_lost(&mut self, context: Context<'_>) -> RackResult {
         let Context { now, settings } = context;
         if !self.loss.take_advanced() {
-            return Overdue::default();
+            return RackResult::default();
         }
-        let found = self.judge_by_time(context);
+        let found = self.rack_detect_loss(context);
         if let Some(wait) = found.wait {
             let wait =
                 (wait + settings.behaviour.timeout_min).min(self.rtt.rto(&settings.rto_limits()));
@@ -57,14 +57,14 @@ impl Sender {
         found
     }
 
-    fn judge_by_time(&mut self, context: Context<'_>) -> Overdue {
+    fn rack_detect_loss(&mut self, context: Context<'_>) -> RackResult {
         let now = context.now;
         let departure = &self.departure;
         let packet_end = |segment: &Sent| {
             departure.packet_end(segment.start).map_or(segment.end(), |end| end.max(segment.end()))
         };
         let rtts = (self.rtt.min_rtt(), self.rtt.srtt());
-        let found = self.loss.judge_by_time(now, rtts, packet_end, context.settings);
+        let found = self.loss.rack_detect_loss(now, rtts, packet_end, context.settings);
         self.lost += found.lost;
         self.report_losses(now);
         found
@@ -72,16 +72,16 @@ impl Sender {
 
     /// The reordering timer ran out (RFC 8985 §6.3).
     pub(crate) fn on_reordering_timer(&mut self, context: Context<'_>) {
-        let found = self.judge_by_time(context);
+        let found = self.rack_detect_loss(context);
         if found.lost > 0 {
             if !self.loss.recovery().is_in_recovery() {
                 self.enter_recovery(context, false);
-                self.reduce(1, found.lost, false);
+                self.update_reduction(1, found.lost, false);
             }
-            self.loss.repair_lost();
+            self.loss.retransmit_lost();
         }
         if self.timer.kind != Kind::Retransmit {
-            self.rearm(context);
+            self.rearm_rto(context);
         }
     }
 }

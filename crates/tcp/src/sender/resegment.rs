@@ -8,19 +8,19 @@ use tcplab_cc::Phase;
 use tcplab_units::Time;
 
 /// A size of segments that everything is too large for.
-pub(crate) const NONE: u16 = 0;
+pub(crate) const RESEND_ALL: u16 = 0;
 
 impl Sender {
     /// All segments under way with more than `most` bytes of data are lost, and leave again in
     /// segments of the size that is right then. The window stays as it is. Says whether anything
     /// is.
-    pub fn resend_larger(&mut self, now: Time, most: u16) -> bool {
+    pub fn simple_retransmit(&mut self, now: Time, most: u16) -> bool {
         if !self.has_outstanding() {
             return false;
         }
         let (written, ends) = (self.written, self.packet_ends());
-        self.lost += self.loss.lose_larger(written, most, &ends);
-        if self.loss.board().lost() == 0 {
+        self.lost += self.loss.mark_larger_lost(written, most, &ends);
+        if self.loss.scoreboard().lost() == 0 {
             return false;
         }
         if self.loss.phase() != Phase::Loss {
@@ -29,7 +29,7 @@ impl Sender {
             self.consult(now, |cc, flow| cc.on_resized(flow));
         }
         self.loss.forget_probe();
-        self.loss.repair_lost();
+        self.loss.retransmit_lost();
         true
     }
 
@@ -38,7 +38,7 @@ impl Sender {
     fn packet_ends(&self) -> Vec<u64> {
         let mut ends = self.departure.packet_ends();
         let has_fin = |last: &Sent| last.start < self.written && last.end() > self.written;
-        if self.loss.board().back().is_some_and(has_fin)
+        if self.loss.scoreboard().back().is_some_and(has_fin)
             && let Some(last) = ends.last_mut()
         {
             // A FIN that left with data is part of its packet.
@@ -49,9 +49,9 @@ impl Sender {
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
     pub fn next_lost(&mut self, now: Time) -> Option<Sent> {
-        let board = self.loss.board();
-        let is_owed = self.loss.recovery().owes_retransmission();
-        if self.departure.has_packets() && board.repaired() >= board.lost() && !is_owed {
+        let board = self.loss.scoreboard();
+        let is_owed = self.loss.recovery().is_retransmission_pending();
+        if self.departure.has_packets() && board.retrans_out() >= board.lost() && !is_owed {
             // As many have been sent again as are lost, be it others: after a false alarm, what was
             // sent again for it counts (`tcp_xmit_retransmit_queue`). The timer does not ask
             // (`tcp_retransmit_timer`).
@@ -64,10 +64,10 @@ impl Sender {
             self.loss.cut_lost(lost.start, self.mss, &ends);
         } else if payload < mss
             && self.departure.has_packets()
-            && !self.departure.repairs_on(now, lost.start)
+            && !self.departure.continues_retransmission(now, lost.start)
         {
             // A small segment that ends a packet of several is part of that packet.
-            while self.join_with_next(lost.start) {}
+            while self.try_collapse(lost.start) {}
         } else {
             return Some(lost);
         }
@@ -81,8 +81,8 @@ impl Sender {
 
     /// Two small segments leave again as one if each is a packet by itself and both fit into one
     /// (`tcp_retrans_try_collapse`). Says whether they do.
-    fn join_with_next(&mut self, start: u64) -> bool {
-        let Some((first, second)) = self.loss.board().pair(start) else { return false };
+    fn try_collapse(&mut self, start: u64) -> bool {
+        let Some((first, second)) = self.loss.scoreboard().pair(start) else { return false };
         let (one, other) = (self.payload(&first), self.payload(&second));
         let fits = one + other <= u64::from(self.mss)
             && second.end() <= self.una + self.window

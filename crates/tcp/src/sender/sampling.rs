@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::sender::Sender;
 use tcplab_cc::RateSample;
-use tcplab_transport::{AckedNow, Delivery, DeliveryRate, Totals};
+use tcplab_transport::{Delivery, DeliveryRate, SenderState, Totals};
 use tcplab_units::Time;
 
 impl Sender {
@@ -12,12 +12,12 @@ impl Sender {
     #[inline]
     pub(crate) fn note_departure(&mut self, now: Time, place: usize, alone: bool) {
         if self.loss.rates().is_some() {
-            self.note_state(now, place, alone);
+            self.record_departure(now, place, alone);
         }
     }
 
     #[inline(never)]
-    fn note_state(&mut self, now: Time, place: usize, alone: bool) {
+    fn record_departure(&mut self, now: Time, place: usize, alone: bool) {
         let totals = self.totals();
         if let Some(rates) = self.loss.rates_mut() {
             rates.on_sent(now, place, alone, totals);
@@ -31,9 +31,9 @@ impl Sender {
 
     /// A controller asks for samples in the middle of a connection.
     #[cold]
-    pub(crate) fn begin_rates(&mut self, now: Time) {
-        let rates = DeliveryRate::midway(now, self.loss.board().outstanding(), self.totals());
-        self.loss.sample_rates(rates);
+    pub(crate) fn start_rate_sampling(&mut self, now: Time) {
+        let rates = DeliveryRate::midway(now, self.loss.scoreboard().outstanding(), self.totals());
+        self.loss.start_rate_sampling(rates);
     }
 
     /// Makes the sample of an ACK, once `delivered` and `lost` count what it did. Only a controller
@@ -50,7 +50,7 @@ impl Sender {
 
     #[inline(never)]
     fn make_sample(&mut self, context: Context<'_>, ack: Delivery) -> Option<RateSample> {
-        let state = AckedNow {
+        let state = SenderState {
             delivered: self.delivered,
             lost: self.lost,
             mss: self.mss.into(),
@@ -64,9 +64,9 @@ impl Sender {
     /// repaired, and the window has room (`tcp_rate_check_app_limited`).
     #[inline(never)]
     pub(crate) fn check_app_limited(&mut self) {
-        let board = self.loss.board();
+        let board = self.loss.scoreboard();
         let has_gap = self.loss.rates().is_some()
-            && !board.has_unrepaired()
+            && !board.has_unsent_losses()
             && self.unsent() < u64::from(self.mss)
             && self.in_flight() < self.cwnd();
         if has_gap {

@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::departure::Data;
-use crate::loss::Sign;
+use crate::loss::ProbeSigns;
 use crate::sender::Sender;
 use crate::timer::Kind;
 use tcplab_cc::Phase;
@@ -27,7 +27,7 @@ impl Sender {
             return false;
         }
         let srtt = self.rtt.srtt();
-        let is_lone = self.loss.board().outstanding() == 1;
+        let is_lone = self.loss.scoreboard().outstanding() == 1;
         let behaviour = &settings.behaviour;
         let mut wait = if srtt.is_zero() {
             settings.initial_rto
@@ -39,7 +39,7 @@ impl Sender {
         let rto = if advancing {
             self.rtt.rto(&settings.rto_limits())
         } else {
-            self.left_of_rto(context)
+            self.remaining_rto(context)
         };
         if !rto.is_zero() {
             wait = wait.min(rto);
@@ -51,10 +51,10 @@ impl Sender {
 
     /// The probe timer ran out (RFC 8985 §7.3).
     pub(crate) fn on_probe_timer(&mut self, context: Context<'_>) {
-        if self.loss.owe_probe() {
+        if self.loss.request_probe() {
             self.timer.stop();
         }
-        self.rearm(context);
+        self.rearm_rto(context);
     }
 
     /// The probe, if one is to leave, or more of it: new data if there is some that the peer takes,
@@ -67,10 +67,10 @@ impl Sender {
         options: u64,
     ) -> Option<Data> {
         let now = context.now;
-        if !self.loss.take_owed_probe() {
-            return self.take_more_of_probe(options);
+        if !self.loss.take_pending_probe() {
+            return self.next_probe_segment(options);
         }
-        let data = if let Some(mut data) = self.new_for_probe(context, options) {
+        let data = if let Some(mut data) = self.new_data_for_probe(context, options) {
             let (segments, push) = self.take_probe_packet(context, in_flight)?;
             self.loss.set_probe_size(segments, push);
             data.push |= push && segments == 1;
@@ -80,20 +80,20 @@ impl Sender {
                 return None;
             }
             let leaves_at = self.departure.leaves_at(now);
-            let last = self.loss.probe_last(leaves_at)?;
+            let last = self.loss.resend_last_as_probe(leaves_at)?;
             // The segment becomes a packet by itself.
-            self.departure.note_again(now, &(last.start..last.end().min(self.written)), 0);
-            Data { is_probe: true, ..self.again(last.start, last.end()) }
+            self.departure.note_retransmission(now, &(last.start..last.end().min(self.written)), 0);
+            Data { is_probe: true, ..self.retransmission(last.start, last.end()) }
         };
-        let end = if data.again { self.nxt } else { data.end() };
-        self.loss.note_probe(end, data.again);
+        let end = if data.is_retransmission { self.nxt } else { data.end() };
+        self.loss.note_probe(end, data.is_retransmission);
         Some(data)
     }
 
-    fn take_more_of_probe(&mut self, options: u64) -> Option<Data> {
-        let mut more = self.any_chunk(options);
+    fn next_probe_segment(&mut self, options: u64) -> Option<Data> {
+        let mut more = self.new_data_in_window(options);
         let is_full = more.is_some_and(|more| more.payload == self.mss);
-        let is_pushed = self.loss.note_more_of_probe(more.map(|more| more.end()), is_full);
+        let is_pushed = self.loss.note_probe_segment(more.map(|more| more.end()), is_full);
         if let Some(more) = &mut more {
             more.push |= is_pushed;
         }
@@ -102,19 +102,19 @@ impl Sender {
 
     /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not
     /// wait until it is worth a segment (`TCP_NAGLE_OFF`).
-    fn new_for_probe(&self, context: Context<'_>, options: u64) -> Option<Data> {
+    fn new_data_for_probe(&self, context: Context<'_>, options: u64) -> Option<Data> {
         if !context.settings.behaviour.probe_ignores_nagle {
-            return self.chunk(context, options);
+            return self.sendable_new_data(context, options);
         }
         let usable = (self.una + self.window).saturating_sub(self.nxt);
         let wanted = self.unsent().min(self.mss.into());
-        self.any_chunk(options).filter(|_| wanted <= usable)
+        self.new_data_in_window(options).filter(|_| wanted <= usable)
     }
 
     /// An ACK comes while a probe is under way.
     #[inline(never)]
-    pub(crate) fn heed_probe(&mut self, context: Context<'_>, una: u64, sign: Sign) {
-        if self.loss.judge_probe(una, sign) {
+    pub(crate) fn process_tlp_ack(&mut self, context: Context<'_>, una: u64, sign: ProbeSigns) {
+        if self.loss.process_tlp_ack(una, sign) {
             self.reduce_for_probe(context);
         }
     }

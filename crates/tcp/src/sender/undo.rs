@@ -1,7 +1,7 @@
 //! Undoes reductions that were not needed: the segments sent again had only been late.
 
 use crate::context::Context;
-use crate::loss::Seen;
+use crate::loss::AckSigns;
 use crate::sender::Sender;
 use tcplab_cc::Phase;
 
@@ -16,7 +16,7 @@ impl Sender {
         let reached = self.congestion.end_reduction();
         if is_allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
-            self.congestion.owe_cwr(false);
+            self.congestion.set_cwr_pending(false);
         } else if let Some(cwnd) =
             reached.filter(|_| context.settings.behaviour.keeps_partial_reduction)
         {
@@ -25,41 +25,41 @@ impl Sender {
             // `undo_marker`.
             self.consult(now, |cc, _| cc.on_given_up(cwnd));
         }
-        self.congestion.note_decision(now);
+        self.congestion.stamp_cwnd(now);
     }
 
     /// The episode is over. Says whether it stays open because a duplicate ACK could still come of
     /// it: without SACK, until something beyond it is acknowledged.
-    pub(crate) fn undo_at_end(&mut self, context: Context<'_>, echoed: Option<u64>) -> bool {
+    pub(crate) fn try_undo_recovery(&mut self, context: Context<'_>, echoed: Option<u64>) -> bool {
         if context.settings.undo && self.may_undo(echoed) {
             self.undo(context, false);
         } else {
-            self.loss.confirm_recovery();
+            self.loss.on_recovery_confirmed();
             if self.loss.recovery().is_reducing() {
-                self.keep_reduction(context);
+                self.complete_reduction(context);
             }
         }
-        if self.stays_open(context) {
+        if self.prevents_reopen(context) {
             return true;
         }
         self.set_phase(Phase::Open);
         false
     }
 
-    fn stays_open(&mut self, context: Context<'_>) -> bool {
+    fn prevents_reopen(&mut self, context: Context<'_>) -> bool {
         if !context.settings.behaviour.non_sack_holds_reopen
             || self.sack
             || self.una != self.loss.recovery().end()
         {
             return false;
         }
-        self.loss.forget_old_retransmissions();
+        self.loss.retrans_stamp_cleanup();
         true
     }
 
     /// Everything sent again came twice.
-    pub(crate) fn undo_by_dsack(&mut self, context: Context<'_>) -> bool {
-        let is_sure = self.loss.is_disproved_by_dsack();
+    pub(crate) fn try_undo_dsack(&mut self, context: Context<'_>) -> bool {
+        let is_sure = self.loss.are_all_retransmissions_duplicate();
         if context.settings.undo && is_sure {
             self.loss.note_undone_by_dsack();
             self.undo(context, false);
@@ -69,25 +69,25 @@ impl Sender {
 
     /// A partial acknowledgment came in recovery. Says whether it was of late data: then what else
     /// is missing may be late too.
-    pub(crate) fn undo_partial(&mut self, context: Context<'_>, seen: Seen) -> bool {
+    pub(crate) fn try_undo_partial(&mut self, context: Context<'_>, seen: AckSigns) -> bool {
         if !context.settings.undo
-            || !self.loss.is_doubted()
-            || !self.loss.is_only_late(seen.echoed, self.sack, self.una)
+            || !self.loss.has_undo_marker()
+            || !self.loss.is_packet_delayed(seen.echoed, self.sack, self.una)
         {
             return false;
         }
         self.note_reordering(context, seen.before);
-        if self.loss.board().repaired() > 0 {
+        if self.loss.scoreboard().retrans_out() > 0 {
             return true;
         }
-        self.loss.forget_old_retransmissions();
+        self.loss.retrans_stamp_cleanup();
         self.undo(context, true);
-        self.settle();
+        self.try_keep_open();
         false
     }
 
     /// An acknowledgment came after a timeout; `proven`: F-RTO has found that it was not needed.
-    pub(crate) fn undo_timeout(
+    pub(crate) fn try_undo_loss(
         &mut self,
         context: Context<'_>,
         echoed: Option<u64>,
@@ -97,8 +97,8 @@ impl Sender {
             return false;
         }
         self.undo(context, true);
-        self.loss.note_progress();
-        if self.stays_open(context) {
+        self.loss.clear_stalled();
+        if self.prevents_reopen(context) {
             return true;
         }
         if proven || self.sack {

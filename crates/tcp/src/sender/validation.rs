@@ -8,40 +8,40 @@ use tcplab_transport::Outstanding;
 impl Sender {
     /// All that may leave now has left; `limited`: the window kept the rest back.
     #[inline]
-    pub(crate) fn note_use_of_window(&mut self, context: Context<'_>, limited: bool) {
-        let has_sent = self.congestion.take_news();
+    pub(crate) fn validate_cwnd(&mut self, context: Context<'_>, limited: bool) {
+        let has_sent = self.congestion.take_sent_new_data();
         if context.settings.behaviour.kernel_cwnd_validation {
             if has_sent || limited {
-                self.validate(context, limited);
+                self.validate_as_linux(context, limited);
             }
         } else {
-            let out = self.extent();
+            let out = self.outstanding();
             self.congestion.validate_flight(limited, out);
         }
     }
 
     #[inline]
-    fn extent(&self) -> Outstanding {
-        let segments = self.loss.board().outstanding();
+    fn outstanding(&self) -> Outstanding {
+        let segments = self.loss.scoreboard().outstanding();
         Outstanding { una: self.una, nxt: self.nxt, segments }
     }
 
     #[inline(never)]
-    fn validate(&mut self, context: Context<'_>, limited: bool) {
+    fn validate_as_linux(&mut self, context: Context<'_>, limited: bool) {
         let Context { now, settings } = context;
-        let out = self.extent();
+        let out = self.outstanding();
         if !self.congestion.validate_round(now, limited, out) {
             return;
         }
         let wait = settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits()));
-        let starves = settings.behaviour.clock.idle(now, self.congestion.decided_at()) >= wait;
+        let starves = settings.behaviour.clock.idle(now, self.congestion.cwnd_stamp()) >= wait;
         if settings.restart_after_idle && starves {
-            self.congestion.note_decision(now);
-            let waits_for_room = self.departure.owes_room();
+            self.congestion.stamp_cwnd(now);
+            let waits_for_room = self.departure.owes_write_space();
             if self.loss.phase() == Phase::Open && !waits_for_room {
                 // A first window counts as used, whatever the handshake made of that
                 // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).
-                let used = self.congestion.take_used();
+                let used = self.congestion.take_cwnd_used();
                 let used = used.max(settings.initial_window);
                 self.consult(now, |cc, flow| cc.on_unused(flow, used));
             }

@@ -80,7 +80,7 @@ pub struct Behaviour {
     /// `tcp_enter_loss`. Not set: RFC 5681 §3.1, by which a repeated timeout is the same episode.
     pub kernel_loss_state: bool,
     /// In a timeout, segments resent without being lost stay in flight (`tcp_mark_skb_lost`).
-    pub timeout_spares_unlost_repairs: bool,
+    pub timeout_spares_unlost_retransmissions: bool,
     /// A reduction that ends early leaves the window where it had come to
     /// (`tcp_undo_cwnd_reduction`).
     pub keeps_partial_reduction: bool,
@@ -88,7 +88,7 @@ pub struct Behaviour {
     /// (`tcp_is_non_sack_preventing_reopen`).
     pub non_sack_holds_reopen: bool,
     /// When the pacing timer runs out, lost segments go before new data (`tcp_tsq_write`).
-    pub pacing_timer_repairs_first: bool,
+    pub pacing_timer_retransmits_first: bool,
 
     // The window.
     /// Window validation follows `tcp_cwnd_validate`. Not set: the window counts as used while a
@@ -151,7 +151,7 @@ pub struct Behaviour {
     /// `tcp_rcv_space_adjust`.
     pub receive_autotuning: bool,
     /// An event is answered before the application is woken (`sk_data_ready` comes last).
-    pub answers_before_application: bool,
+    pub replies_before_wakeup: bool,
 }
 
 impl Behaviour {
@@ -179,10 +179,10 @@ impl Behaviour {
         resends_suspects: true,
         avoids_repeated_fast_retransmit: true,
         kernel_loss_state: false,
-        timeout_spares_unlost_repairs: false,
+        timeout_spares_unlost_retransmissions: false,
         keeps_partial_reduction: false,
         non_sack_holds_reopen: false,
-        pacing_timer_repairs_first: false,
+        pacing_timer_retransmits_first: false,
         kernel_cwnd_validation: false,
         controls_from_establishment: false,
         stays_paced: false,
@@ -204,7 +204,7 @@ impl Behaviour {
         syn_ack_has_no_user_timeout: false,
         adaptive_delayed_ack: false,
         receive_autotuning: false,
-        answers_before_application: false,
+        replies_before_wakeup: false,
     };
 
     /// The choices of Linux.
@@ -231,10 +231,10 @@ impl Behaviour {
         resends_suspects: false,
         avoids_repeated_fast_retransmit: false,
         kernel_loss_state: true,
-        timeout_spares_unlost_repairs: true,
+        timeout_spares_unlost_retransmissions: true,
         keeps_partial_reduction: true,
         non_sack_holds_reopen: true,
-        pacing_timer_repairs_first: true,
+        pacing_timer_retransmits_first: true,
         kernel_cwnd_validation: true,
         controls_from_establishment: true,
         stays_paced: true,
@@ -256,7 +256,7 @@ impl Behaviour {
         syn_ack_has_no_user_timeout: true,
         adaptive_delayed_ack: true,
         receive_autotuning: true,
-        answers_before_application: true,
+        replies_before_wakeup: true,
     };
 }
 

@@ -31,7 +31,7 @@ impl Expiry {
     /// If another one has run out in this tick, the wheel has turned to the next already
     /// (`__run_timers`).
     #[inline]
-    pub fn runs_out(self, has_turned: bool) -> (Time, u32) {
+    pub fn expires(self, has_turned: bool) -> (Time, u32) {
         let ticks = self.ticks.saturating_sub(has_turned.into());
         let mut shift = 0;
         while ticks >= PLACES << shift && shift < 8 * COARSER {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn runs_out(now: Time, delay: Duration, has_turned: bool) -> (Time, u32) {
-        Expiry::new(now, delay).runs_out(has_turned)
+        Expiry::new(now, delay).expires(has_turned)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! TCP Fast Open (RFC 7413), on both sides.
 
 use crate::peer::*;
-use tcplab_tcp::{Cookie, Flags, Known, Settings, State};
+use tcplab_tcp::{CachedCookie, Cookie, Flags, Settings, State};
 
 const COOKIE: u64 = 0x1234_5678_9abc_def0;
 /// What a SYN has room for: MSS less the 40 bytes that its options may take.
@@ -23,12 +23,12 @@ fn the_first_connection_asks_for_a_cookie() {
     for settings in both() {
         let mut peer = Peer::connecting_fast(settings, None);
         peer.gets(0, syn().asking());
-        assert_eq!(peer.end.take_learned(), None);
+        assert_eq!(peer.end.take_cookie_to_cache(), None);
         peer.sends(ms(100), syn().acking(1).cookie(COOKIE));
         peer.gets(ms(100), ack(1));
-        let known = Known { cookie: Cookie(COOKIE), mss: u16::MAX };
-        assert_eq!(peer.end.take_learned(), Some(known));
-        assert_eq!(peer.end.take_learned(), None);
+        let known = CachedCookie { cookie: Cookie(COOKIE), mss: u16::MAX };
+        assert_eq!(peer.end.take_cookie_to_cache(), Some(known));
+        assert_eq!(peer.end.take_cookie_to_cache(), None);
     }
 }
 
@@ -38,7 +38,7 @@ fn a_server_may_have_no_cookies() {
     peer.gets(0, syn().asking());
     peer.sends(ms(100), syn().acking(1));
     peer.gets(ms(100), ack(1));
-    assert_eq!(peer.end.take_learned(), None);
+    assert_eq!(peer.end.take_cookie_to_cache(), None);
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn data_that_was_not_taken_is_sent_again_at_once() {
         peer.gets(ms(100), data(1 + ROOM..1 + 3 * MSS));
         assert_eq!((peer.cwnd(), peer.ssthresh()), (10, None));
         // The server has a new cookie.
-        let known = Known { cookie: Cookie(COOKIE + 1), mss: u16::MAX };
-        assert_eq!(peer.end.take_learned(), Some(known));
+        let known = CachedCookie { cookie: Cookie(COOKIE + 1), mss: u16::MAX };
+        assert_eq!(peer.end.take_cookie_to_cache(), Some(known));
         peer.sends(ms(200), ack(1 + 3 * MSS));
         assert_eq!(peer.end.counters().episodes, 0);
         assert_eq!(peer.end.snapshot().in_flight, 0);

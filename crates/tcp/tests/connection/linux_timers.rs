@@ -195,7 +195,7 @@ fn linux_repeats_syn_acks_before_what_else_is_due_in_the_tick() {
     other.gets(ms(10), data(1..1001));
     let due = request.end.next_timer();
     assert_eq!(due, other.end.next_timer(), "1 s from 0 on, and 950 ms from 10 ms on");
-    let [one, two] = [&request, &other].map(|peer| peer.end.turn_at(due).unwrap());
+    let [one, two] = [&request, &other].map(|peer| peer.end.expiry_order(due).unwrap());
     assert!(one < two, "{one:?} {two:?}");
 }
 

@@ -2,7 +2,7 @@
 //! idle, validation, bursts, receive buffers.
 
 use crate::peer::*;
-use tcplab_tcp::{Flags, Settings, Shortage};
+use tcplab_tcp::{Flags, MemoryPressure, Settings};
 
 const RTT: u64 = ms(100);
 
@@ -357,10 +357,14 @@ fn linux_counts_from_the_handshake_for_how_long_a_window_was_not_filled() {
 
 /// The window of forty, after that of the peer has let no more than four segments go for more than
 /// an RTO and the program has written so many.
-fn cwnd_behind_a_small_window(segments: u64, is_tight: bool) -> u64 {
+fn cwnd_behind_a_small_window(segments: u64, is_above_low: bool) -> u64 {
     let settings = Settings { tlp: false, initial_window: 20, ..linux() };
     let mut peer = Peer::connected(settings, RTT);
-    peer.end.set_shortage(Shortage { is_tight, is_pressed: false, most: u64::MAX });
+    peer.end.set_memory_pressure(MemoryPressure {
+        is_above_low,
+        is_under_pressure: false,
+        limit: u64::MAX,
+    });
     peer.writes(0, 20 * MSS);
     peer.gets(0, data(1..20_001));
     peer.sends(ms(100), ack(20_001).window(16 * 128));
@@ -385,8 +389,8 @@ fn linux_keeps_the_window_of_a_program_that_waits_for_room() {
     // SOCK_NOSPACE: the buffer of 2 * 20 segments, each 2,304 bytes, is full with three packets of
     // 32,000. Either tcp_new_space makes it twice as large and sets snd_cwnd_stamp, or memory is
     // short (tcp_should_expand_sndbuf) and the program waits on.
-    for is_tight in [false, true] {
-        assert_eq!(cwnd_behind_a_small_window(200, is_tight), 40, "tight: {is_tight}");
+    for is_above_low in [false, true] {
+        assert_eq!(cwnd_behind_a_small_window(200, is_above_low), 40, "tight: {is_above_low}");
     }
 }
 

@@ -1,23 +1,24 @@
 //! A host whose memory runs short (`tcp_mem` of Linux).
 
 use crate::peer::*;
-use tcplab_tcp::Shortage;
+use tcplab_tcp::MemoryPressure;
 
 const RTT: u64 = ms(100);
-const PLENTY: Shortage = Shortage { is_tight: false, is_pressed: false, most: u64::MAX };
+const PLENTY: MemoryPressure =
+    MemoryPressure { is_above_low: false, is_under_pressure: false, limit: u64::MAX };
 
 #[test]
 fn an_application_writes_what_there_is_memory_for() {
     let mut peer = Peer::connected(rfc(), RTT);
-    peer.end.set_shortage(Shortage { most: 3 * MSS, ..PLENTY });
+    peer.end.set_memory_pressure(MemoryPressure { limit: 3 * MSS, ..PLENTY });
     peer.writes(0, 5 * MSS);
     peer.gets(0, data(1..1 + 3 * MSS));
     assert_eq!(peer.end.memory(), 3 * MSS);
-    assert!(peer.end.take_refused() && !peer.end.take_refused());
+    assert!(peer.end.take_write_refused() && !peer.end.take_write_refused());
     // What is acknowledged is free again.
     peer.sends(ms(100), ack(1 + MSS));
     peer.gets(ms(100), data(1 + 3 * MSS..1 + 4 * MSS));
-    peer.end.set_shortage(PLENTY);
+    peer.end.set_memory_pressure(PLENTY);
     peer.sends(ms(200), ack(1 + 4 * MSS));
     peer.gets(ms(200), data(1 + 4 * MSS..1 + 5 * MSS));
     peer.sends(ms(300), ack(1 + 5 * MSS));
@@ -28,7 +29,7 @@ fn an_application_writes_what_there_is_memory_for() {
 fn linux_counts_what_packets_take_beside_their_data() {
     // tcp_stream_alloc_skb: 960 bytes each. Ten segments written at once are one packet.
     let mut peer = Peer::connected(linux(), RTT);
-    peer.end.set_shortage(PLENTY);
+    peer.end.set_memory_pressure(PLENTY);
     peer.writes(0, 2 * MSS);
     peer.gets(0, data(1..1 + 2 * MSS));
     assert_eq!(peer.end.memory(), 2 * MSS + 960);
@@ -39,7 +40,7 @@ fn linux_counts_what_packets_take_beside_their_data() {
 fn data_out_of_order_is_dropped_without_memory_for_it() {
     // tcp_data_queue_ofo
     let mut peer = Peer::connected(rfc(), RTT);
-    peer.end.set_shortage(Shortage { most: MSS + MSS / 2, ..PLENTY });
+    peer.end.set_memory_pressure(MemoryPressure { limit: MSS + MSS / 2, ..PLENTY });
     peer.sends(0, data(1 + MSS..1 + 2 * MSS));
     peer.gets(0, ack(1).sack(1 + MSS..1 + 2 * MSS));
     peer.sends(ms(1), data(1 + 2 * MSS..1 + 3 * MSS));
@@ -51,10 +52,10 @@ fn data_out_of_order_is_dropped_without_memory_for_it() {
 }
 
 /// The window after some full segments, which ask for a larger one.
-fn window_after_data(is_pressed: bool) -> u64 {
+fn window_after_data(is_under_pressure: bool) -> u64 {
     let mut peer = Peer::connected(linux(), RTT);
     for number in 0..20 {
-        peer.end.set_shortage(Shortage { is_pressed, ..PLENTY });
+        peer.end.set_memory_pressure(MemoryPressure { is_under_pressure, ..PLENTY });
         peer.sends(ms(number), data(1 + number * MSS..1 + (number + 1) * MSS));
         peer.ignores(ms(number));
     }
@@ -76,7 +77,7 @@ fn windows_do_not_grow_under_pressure() {
 /// later, has sent these blocks, each with an ACK of its own.
 fn packets_after(blocks: &[std::ops::Range<u64>]) -> u64 {
     let mut peer = Peer::connected(linux(), RTT);
-    peer.end.set_shortage(PLENTY);
+    peer.end.set_memory_pressure(PLENTY);
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..1 + 10 * MSS));
     for block in blocks {

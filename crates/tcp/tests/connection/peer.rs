@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use tcplab_cc::{CutBase, Flavour, Init, Params, build};
 use tcplab_tcp::{
-    AckCounting, Behaviour, BuildControl, Cookie, Endpoint, FastOpenOption, Flags, Identity, Known,
-    Segment, SeqNumber, Settings, Start, SynOptions, Timestamps, WindowReduction,
+    AckCounting, Behaviour, BuildControl, CachedCookie, Cookie, Endpoint, FastOpenOption, Flags,
+    Identity, Segment, SeqNumber, Settings, Start, SynOptions, Timestamps, WindowReduction,
 };
 use tcplab_units::{Duration, Time};
 
@@ -255,7 +255,7 @@ impl Peer {
         let control = newreno(&settings);
         let mut peer = Self::new(settings, at(0), control);
         let mss = u16::MAX;
-        peer.end.connect_fast(cookie.map(|bits| Known { cookie: Cookie(bits), mss }));
+        peer.end.connect_fast(cookie.map(|bits| CachedCookie { cookie: Cookie(bits), mss }));
         peer.serve();
         peer
     }
@@ -264,7 +264,7 @@ impl Peer {
     pub fn connecting_over(settings: Settings, mtu: u16) -> Self {
         let control = newreno(&settings);
         let mut peer = Self::new(settings, at(0), control);
-        peer.end.know_mtu(mtu);
+        peer.end.set_cached_mtu(mtu);
         peer.end.connect();
         peer.serve();
         peer
@@ -276,8 +276,8 @@ impl Peer {
         self.run(at);
         self.expect_nothing();
         let seq = SeqNumber(OURS.wrapping_add(offset as u32));
-        let notice = Segment::new(Flags::ACK, seq, SeqNumber(THEIRS)).too_large(mtu, u16::MAX);
-        let taken = self.end.on_too_large(self.now, &notice);
+        let notice = Segment::new(Flags::ACK, seq, SeqNumber(THEIRS)).frag_needed(mtu, u16::MAX);
+        let taken = self.end.on_frag_needed(self.now, &notice);
         self.serve();
         taken
     }
@@ -346,8 +346,8 @@ impl Peer {
     }
 
     fn serve(&mut self) {
-        self.end.refresh_route(self.now);
-        while self.end.answers_first()
+        self.end.sync_mss(self.now);
+        while self.end.replies_before_wakeup()
             && let Some(segment) = self.end.poll_transmit(self.now)
         {
             self.note(segment);
@@ -408,7 +408,7 @@ impl Peer {
     /// A full segment has left the endpoint's device. Says whether the endpoint waited for that.
     pub fn leaves(&mut self, at: u64) -> bool {
         self.run(at);
-        let goes_on = self.end.on_left(MSS as u16);
+        let goes_on = self.end.on_tx_completion(MSS as u16);
         if goes_on {
             self.end.resume();
             self.serve();

@@ -9,7 +9,7 @@ const RTT: u64 = ms(100);
 /// A sender behind a device that tells of what has left it.
 fn behind_device(settings: Settings) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
-    peer.end.keep_queue_small(false);
+    peer.end.enable_small_queue(false);
     peer
 }
 
@@ -62,7 +62,7 @@ fn a_burst_has_the_timestamp_of_its_departure() {
     let rate = Some(Rate::from_bits_per_second(8 * 98_800));
     let stack = Settings { timestamps: true, pacing: true, max_pacing_rate: rate, ..linux() };
     let mut peer = Peer::connected(stack, RTT);
-    peer.end.keep_queue_small(true);
+    peer.end.enable_small_queue(true);
     peer.writes(0, 60 * MSS);
     // The first window of ten segments: two bursts of two wait at the device at a time.
     while peer.leaves(0) || peer.leaves(0) {}

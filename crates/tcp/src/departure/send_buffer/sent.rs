@@ -15,7 +15,7 @@ pub(super) struct Sent {
     /// The receiver has told of it.
     pub has_arrived: bool,
     /// Some of it, or of what it was one with, has left again (`TCPCB_EVER_RETRANS`).
-    pub was_again: bool,
+    pub was_retransmitted: bool,
 }
 
 impl Sent {
@@ -46,28 +46,28 @@ impl SendBuffer {
 
     /// The receiver tells of a block. What it told of with the last ACK has been dealt with
     /// (`tcp_sacktag_write_queue`).
-    pub fn arrived(&mut self, block: &Range<u64>) {
+    pub fn on_sack_block(&mut self, block: &Range<u64>) {
         let mut from = block.start;
-        for number in 0..self.told.len() {
-            let told = self.told[number].clone();
-            if told.end > from && told.start < block.end {
-                self.note_arrival(&(from..told.start));
-                from = told.end;
+        for number in 0..self.sack_cache.len() {
+            let sack_cache = self.sack_cache[number].clone();
+            if sack_cache.end > from && sack_cache.start < block.end {
+                self.mark_arrived(&(from..sack_cache.start));
+                from = sack_cache.end;
             }
         }
-        self.note_arrival(&(from..block.end));
-        self.telling.push(block.clone());
+        self.mark_arrived(&(from..block.end));
+        self.sack_current.push(block.clone());
     }
 
     /// All SACK blocks of an ACK have been taken.
     pub fn end_of_blocks(&mut self) {
-        std::mem::swap(&mut self.told, &mut self.telling);
-        self.telling.clear();
+        std::mem::swap(&mut self.sack_cache, &mut self.sack_current);
+        self.sack_current.clear();
     }
 
     /// The receiver has dropped what it told of.
-    pub fn forget_arrivals(&mut self) {
-        self.told.clear();
+    pub fn forget_sacks(&mut self) {
+        self.sack_cache.clear();
         for packet in &mut self.sent {
             packet.has_arrived = false;
         }
@@ -76,13 +76,13 @@ impl SendBuffer {
     /// A part of what has left arrived. Each packet of it becomes one with the packet before it if
     /// that has arrived too, and then with the one behind it; what was cut off is a packet by
     /// itself (`tcp_sacktag_walk`, `tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
-    fn note_arrival(&mut self, range: &Range<u64>) {
+    fn mark_arrived(&mut self, range: &Range<u64>) {
         if range.is_empty() {
             return;
         }
         self.cut_at(range.start);
         self.cut_at(range.end);
-        let mut at = self.ending_behind(range.start);
+        let mut at = self.index_of_packet_behind(range.start);
         while self.sent.get(at).is_some_and(|packet| packet.end <= range.end) {
             self.sent[at].has_arrived = true;
             if at > 0 && self.join_arrived(at - 1) {
@@ -111,18 +111,18 @@ impl SendBuffer {
     /// A part of what has left leaves again, as a packet by itself with what leaves at the same
     /// time, `most` bytes of it (`__tcp_retransmit_skb`). Says whether the receiver's application
     /// is to hear of its end: several segments end there, or what was pushed.
-    pub fn again(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
+    pub fn retransmit(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
         self.cut_at(range.start);
-        let follows = self.cut == Some((now, range.start));
+        let follows = self.last_cut == Some((now, range.start));
         if follows {
             self.join_at(range.start);
         }
         let is_cut = self.cut_at(range.end);
-        let at = self.ending_behind(range.start);
+        let at = self.index_of_packet_behind(range.start);
         let Some(packet) = self.sent.get_mut(at) else { return false };
-        packet.was_again = true;
+        packet.was_retransmitted = true;
         let is_end = !is_cut || packet.memory - OVERHEAD >= most;
-        self.cut = (!is_end).then_some((now, range.end));
+        self.last_cut = (!is_end).then_some((now, range.end));
         is_end && (follows || packet.push)
     }
 
@@ -134,13 +134,15 @@ impl SendBuffer {
 
     /// Whether this, and nothing else that has left, lies in one packet.
     pub fn is_packet(&self, range: Range<u64>) -> bool {
-        let packet = self.sent.get(self.ending_behind(range.start));
+        let packet = self.sent.get(self.index_of_packet_behind(range.start));
         packet.is_some_and(|packet| packet.start() == range.start && packet.end == range.end)
     }
 
     /// Whether the packet that this place is part of counts as one that has left again.
-    pub fn was_again(&self, place: u64) -> bool {
-        self.sent.get(self.ending_behind(place)).is_some_and(|packet| packet.was_again)
+    pub fn was_retransmitted(&self, place: u64) -> bool {
+        self.sent
+            .get(self.index_of_packet_behind(place))
+            .is_some_and(|packet| packet.was_retransmitted)
     }
 
     /// Where each packet ends that has left.
@@ -150,17 +152,17 @@ impl SendBuffer {
 
     /// Where the packet ends that this place is part of; there, if it has not left.
     pub fn packet_end(&self, place: u64) -> u64 {
-        self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.end)
+        self.sent.get(self.index_of_packet_behind(place)).map_or(place, |packet| packet.end)
     }
 
     /// The packet, by number, that ends behind this place.
-    fn ending_behind(&self, place: u64) -> usize {
+    fn index_of_packet_behind(&self, place: u64) -> usize {
         self.sent.partition_point(|packet| packet.end <= place)
     }
 
     /// No packet reaches over this place. Says whether one did (`tcp_fragment`).
     fn cut_at(&mut self, place: u64) -> bool {
-        let at = self.ending_behind(place);
+        let at = self.index_of_packet_behind(place);
         let Some(packet) = self.sent.get_mut(at) else { return false };
         let memory = packet.memory;
         let rest = packet.end - place + OVERHEAD;
@@ -178,7 +180,7 @@ impl SendBuffer {
 
     /// The packet that ends at this place and the one that begins there become one.
     pub fn join_at(&mut self, place: u64) {
-        let at = self.ending_behind(place);
+        let at = self.index_of_packet_behind(place);
         if at > 0 && at < self.sent.len() && self.sent[at - 1].end == place {
             self.join(at - 1);
         }
@@ -189,7 +191,7 @@ impl SendBuffer {
         if let Some(first) = self.sent.remove(at) {
             self.sent[at].memory += first.memory - OVERHEAD;
             self.sent[at].push |= first.push;
-            self.sent[at].was_again |= first.was_again;
+            self.sent[at].was_retransmitted |= first.was_retransmitted;
             self.used -= OVERHEAD;
         }
     }
@@ -225,13 +227,13 @@ mod tests {
         let mut buffer = having_sent(10, 2);
         assert_eq!(buffer.used, memory(10));
         // The second segment of the first packet: tcp_fragment makes two of it.
-        buffer.arrived(&(1 + MSS..1 + 2 * MSS));
+        buffer.on_sack_block(&(1 + MSS..1 + 2 * MSS));
         assert_eq!(buffer.used, memory(11));
         // The next one moves over to it, and the rest of its packet keeps its own memory.
-        buffer.arrived(&(1 + MSS..1 + 3 * MSS));
+        buffer.on_sack_block(&(1 + MSS..1 + 3 * MSS));
         assert_eq!(buffer.used, memory(11));
         // That too: a packet less.
-        buffer.arrived(&(1 + MSS..1 + 4 * MSS));
+        buffer.on_sack_block(&(1 + MSS..1 + 4 * MSS));
         assert_eq!(buffer.used, memory(10));
         buffer.acknowledge(1 + 20 * MSS);
         assert_eq!(buffer.used, 0);
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn packets_grow_together_up_to_seventeen_pages() {
         let mut buffer = having_sent(60, 1);
-        buffer.arrived(&(1..buffer.reached));
+        buffer.on_sack_block(&(1..buffer.sent_end));
         // 17 pages of 4096 bytes hold 48 segments of 1448 (69,504 of 69,632); 12 are left.
         let ends = buffer.sent.iter().map(|packet| (packet.end - 1) / MSS);
         assert_eq!(ends.collect::<Vec<_>>(), [48, 60]);
@@ -251,12 +253,13 @@ mod tests {
         // tcp_shifted_skb: TCPCB_EVER_RETRANS goes to all that is joined, and with tcp_fragment
         // stays there.
         let mut buffer = having_sent(1, 4);
-        buffer.again(Time::ZERO, &(1..1 + MSS), u64::MAX);
-        let again = |buffer: &SendBuffer| [0, 1, 2, 3].map(|n| buffer.was_again(1 + n * MSS));
+        buffer.retransmit(Time::ZERO, &(1..1 + MSS), u64::MAX);
+        let again =
+            |buffer: &SendBuffer| [0, 1, 2, 3].map(|n| buffer.was_retransmitted(1 + n * MSS));
         assert_eq!(again(&buffer), [true, false, false, false]);
-        buffer.arrived(&(1..1 + 3 * MSS));
+        buffer.on_sack_block(&(1..1 + 3 * MSS));
         assert_eq!(again(&buffer), [true, true, true, false]);
-        buffer.forget_arrivals();
+        buffer.forget_sacks();
         buffer.cut_at(1 + 2 * MSS);
         assert_eq!(again(&buffer), [true, true, true, false]);
     }
@@ -266,11 +269,11 @@ mod tests {
         let at = |millis| Time::ZERO + tcplab_units::Duration::from_millis(millis);
         let mut buffer = having_sent(1, 4);
         let packets = |buffer: &SendBuffer| buffer.sent.len();
-        buffer.again(at(1), &(1..1 + MSS), u64::MAX);
+        buffer.retransmit(at(1), &(1..1 + MSS), u64::MAX);
         assert_eq!(packets(&buffer), 2);
-        buffer.again(at(1), &(1 + MSS..1 + 2 * MSS), u64::MAX);
+        buffer.retransmit(at(1), &(1 + MSS..1 + 2 * MSS), u64::MAX);
         assert_eq!(packets(&buffer), 2);
-        buffer.again(at(2), &(1 + 2 * MSS..1 + 3 * MSS), u64::MAX);
+        buffer.retransmit(at(2), &(1 + 2 * MSS..1 + 3 * MSS), u64::MAX);
         assert_eq!((packets(&buffer), buffer.used), (3, 4 * MSS + 3 * OVERHEAD));
     }
 }

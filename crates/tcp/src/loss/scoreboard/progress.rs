@@ -7,7 +7,7 @@ use tcplab_units::Time;
 
 /// The state of the sender that interprets an ACK.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct AckState {
     /// A segment that was sent again after this cannot have been answered yet: the first answers.
     pub too_late: Time,
     /// When the segment left that the receiver answers, by the clock of its timestamp.
@@ -20,7 +20,7 @@ pub(crate) struct Arrival {
     pub clock: Clock,
 }
 
-impl Arrival {
+impl AckState {
     /// When a segment left, as it is compared with others.
     #[inline]
     pub fn departure(&self, left_at: Time) -> Time {
@@ -28,7 +28,7 @@ impl Arrival {
     }
 }
 
-impl Default for Arrival {
+impl Default for AckState {
     fn default() -> Self {
         Self {
             too_late: Time::NEVER,
@@ -43,7 +43,7 @@ impl Default for Arrival {
 /// The changes by one ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
-    pub arrival: Arrival,
+    pub ack_state: AckState,
     /// Segments cumulatively acknowledged.
     pub acked: u64,
     /// Segments delivered for the first time, cumulatively or by SACK.
@@ -56,9 +56,9 @@ pub(crate) struct Progress {
     /// First and last departure of the segments newly SACKed and sent only once.
     pub sacked_sent: Option<(Time, Time)>,
     /// One of those acknowledged was sent more than once.
-    pub repairs_acked: bool,
+    pub retransmissions_acked: bool,
     /// A segment of the episode was delivered that was sent only once.
-    pub originals: bool,
+    pub originals_delivered: bool,
     /// The lowest segment sent once that was delivered after higher ones.
     pub overtaken: Option<u64>,
     /// The latest sent of those delivered, by time and end, and when the last one counted had left.
@@ -68,23 +68,23 @@ pub(crate) struct Progress {
 
 impl Progress {
     #[inline]
-    pub(super) fn deliver(&mut self, segment: &Sent, by_sack: bool) {
+    pub(super) fn on_delivered(&mut self, segment: &Sent, by_sack: bool) {
         self.delivered += 1;
         self.sacked += u64::from(by_sack);
         let span = if by_sack { &mut self.sacked_sent } else { &mut self.acked_sent };
         if !segment.retransmitted {
             let first = span.map_or(segment.left_at, |span| span.0);
             *span = Some((first, segment.left_at));
-            self.originals |= segment.end() <= self.arrival.episode_end;
-        } else if segment.left_at > self.arrival.too_late
+            self.originals_delivered |= segment.end() <= self.ack_state.episode_end;
+        } else if segment.left_at > self.ack_state.too_late
             || (!by_sack
-                && self.arrival.echoed.is_some_and(|echoed| echoed < clock(segment.left_at)))
+                && self.ack_state.echoed.is_some_and(|echoed| echoed < clock(segment.left_at)))
         {
             // The copy that arrived was sent before the last retransmission.
             return;
         }
         self.last_left = Some(segment.left_at);
-        self.note_latest((self.arrival.departure(segment.left_at), segment.end()));
+        self.note_latest((self.ack_state.departure(segment.left_at), segment.end()));
     }
 
     /// Segments are acknowledged, one behind the other, of which each was sent once.
@@ -93,12 +93,12 @@ impl Progress {
         self.acked += run.count;
         self.delivered += run.count;
         self.acked_sent = Some((run.first_left, run.last_left));
-        self.originals |= run.first_end <= self.arrival.episode_end;
-        if run.start < self.arrival.highest {
+        self.originals_delivered |= run.first_end <= self.ack_state.episode_end;
+        if run.start < self.ack_state.highest {
             self.overtake(run.start);
         }
         self.last_left = Some(run.last_left);
-        self.note_latest((self.arrival.departure(run.last_left), run.end));
+        self.note_latest((self.ack_state.departure(run.last_left), run.end));
     }
 
     #[inline]
@@ -111,14 +111,14 @@ impl Progress {
     /// When the segment left whose delivery times the path for the timeout.
     #[inline]
     pub fn oldest(&self) -> Option<Time> {
-        let acked = self.acked_sent.filter(|_| !self.repairs_acked);
+        let acked = self.acked_sent.filter(|_| !self.retransmissions_acked);
         Some(acked.or(self.sacked_sent)?.0)
     }
 
     /// When the segment left whose delivery says most of the path as it is.
     #[inline]
     pub fn newest(&self) -> Option<Time> {
-        let acked = self.acked_sent.filter(|_| !self.repairs_acked);
+        let acked = self.acked_sent.filter(|_| !self.retransmissions_acked);
         Some(self.sacked_sent.or(acked)?.1)
     }
 

@@ -8,8 +8,8 @@ impl Scoreboard {
     /// Segments that have not arrived, with more than `most` bytes of data of what comes before
     /// `written`, are lost, and so are others of their packets, which end at `ends`. Returns how
     /// many were not known to be lost.
-    pub fn lose_larger(&mut self, written: u64, most: u16, ends: &[u64]) -> u64 {
-        let before = self.unrepaired;
+    pub fn mark_larger_lost(&mut self, written: u64, most: u16, ends: &[u64]) -> u64 {
+        let before = self.lost_not_resent;
         let packet = |segment: &Sent| ends.partition_point(|&end| end <= segment.start);
         let is_larger = |segment: &Sent| {
             let payload = segment.end().min(written).saturating_sub(segment.start);
@@ -23,11 +23,11 @@ impl Scoreboard {
         };
         for segment in &mut self.segments {
             if is_larger(segment) || is_of_larger(segment) {
-                (segment.lost, segment.repaired) = (true, false);
+                (segment.lost, segment.is_resent) = (true, false);
             }
         }
         self.count_anew();
-        self.unrepaired.saturating_sub(before)
+        self.lost_not_resent.saturating_sub(before)
     }
 
     /// Data that waits to be sent again of the packet that `start` is part of becomes segments of
@@ -35,8 +35,8 @@ impl Scoreboard {
     /// of them. Without packets, all that waits is cut.
     pub fn cut_lost(&mut self, start: u64, size: u16, ends: &[u64]) {
         let packet = |place: u64| ends.partition_point(|&end| end <= place);
-        let is_cut = |it: &Sent| it.lost && !it.repaired && packet(it.start) == packet(start);
-        self.cut(|segment| is_cut(segment).then_some(size), ends);
+        let is_cut = |it: &Sent| it.lost && !it.is_resent && packet(it.start) == packet(start);
+        self.resegment(|segment| is_cut(segment).then_some(size), ends);
     }
 
     /// The segment that starts at `start`, and the one behind it unless that has arrived.
@@ -56,14 +56,14 @@ impl Scoreboard {
         if let Some(rates) = &mut self.rates {
             let places: Vec<_> =
                 (0..=self.segments.len()).filter(|&place| place != index + 1).collect();
-            rates.cut(&places);
+            rates.resegment(&places);
         }
         self.count_anew();
     }
 
     /// Segments for which `size` gives one are lost, and those that follow each other become as
     /// many of that size as it takes.
-    fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>, ends: &[u64]) {
+    fn resegment(&mut self, size: impl Fn(&Sent) -> Option<u16>, ends: &[u64]) {
         let mut segments: VecDeque<Sent> = VecDeque::with_capacity(self.segments.len());
         // Which one each of these begins in, and how much more the last may take.
         let (mut places, mut room) = (Vec::new(), 0);
@@ -74,7 +74,7 @@ impl Scoreboard {
                 room = 0;
                 continue;
             };
-            (segment.lost, segment.repaired) = (true, false);
+            (segment.lost, segment.is_resent) = (true, false);
             while segment.length > 0 {
                 let end = ends.get(ends.partition_point(|&end| end <= segment.start));
                 let left = end.map_or(u16::MAX, |end| (end - segment.start).min(65_535) as u16);
@@ -95,7 +95,7 @@ impl Scoreboard {
         }
         self.segments = segments;
         if let Some(rates) = &mut self.rates {
-            rates.cut(&places);
+            rates.resegment(&places);
         }
         self.count_anew();
     }
@@ -105,10 +105,10 @@ impl Scoreboard {
         let count = |of: fn(&Sent) -> bool| self.segments.iter().filter(|it| of(it)).count() as u64;
         self.sacked = count(|it| it.sacked);
         self.lost = count(|it| it.lost);
-        self.repaired = count(|it| it.repaired);
-        self.unrepaired = count(|it| it.lost && !it.repaired);
-        (self.judged, self.next_repair) = (self.first, self.first);
-        (self.next_suspect, self.timed) = (self.first, self.first);
+        self.retrans_out = count(|it| it.is_resent);
+        self.lost_not_resent = count(|it| it.lost && !it.is_resent);
+        (self.judged_below, self.next_retransmission) = (self.first, self.first);
+        (self.next_suspect, self.rack_judged_below) = (self.first, self.first);
         let numbers = self.first..;
         let again = numbers.zip(&self.segments).filter(|(_, it)| it.retransmitted && !it.sacked);
         let before = |left_at: Time| {

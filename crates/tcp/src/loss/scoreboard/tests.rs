@@ -79,9 +79,9 @@ fn a_block_counts_only_what_it_newly_reports() {
 fn a_hole_is_lost_once_more_than_two_segments_above_it_arrived() {
     let mut board = sent(10);
     sack(&mut board, 1, 3);
-    assert_eq!(board.judge(3, MSS), 0);
+    assert_eq!(board.detect_by_blocks(3, MSS), 0);
     sack(&mut board, 3, 4);
-    assert_eq!(board.judge(3, MSS), 1);
+    assert_eq!(board.detect_by_blocks(3, MSS), 1);
     assert_eq!(repairs(&mut board), [0]);
     // 10 sent, 3 arrived, 1 lost and sent again.
     assert_eq!(board.in_flight(), 7);
@@ -97,7 +97,7 @@ fn three_separate_blocks_count_like_three_segments() {
         board.sack(1 + small * 100..1 + (small + 1) * 100, &mut Progress::default());
     }
     // Blocks at 1, 3 and 5: only the hole below all three is lost.
-    assert_eq!(board.judge(3, MSS), 1);
+    assert_eq!(board.detect_by_blocks(3, MSS), 1);
     assert_eq!(board.next_lost().map(|segment| segment.start), Some(1));
 }
 
@@ -113,9 +113,9 @@ fn linux_counts_segments_above_a_hole() {
         board.sack(1 + from * 100..1 + to * 100, &mut Progress::default());
     }
     // Above 0 there are four, above 2 and 3 three, above 5 two.
-    assert_eq!(board.judge_by_count(5), 0);
-    assert_eq!(board.judge_by_count(4), 1);
-    assert_eq!(board.judge_by_count(3), 2);
+    assert_eq!(board.detect_by_count(5), 0);
+    assert_eq!(board.detect_by_count(4), 1);
+    assert_eq!(board.detect_by_count(3), 2);
     assert_eq!(repairs_of(&mut board, 100), [0, 2, 3]);
 }
 
@@ -124,12 +124,12 @@ fn holes_are_repaired_in_order_and_once() {
     let mut board = sent(12);
     for (from, to) in [(1, 3), (4, 5), (7, 10)] {
         sack(&mut board, from, to);
-        board.judge(3, MSS);
+        board.detect_by_blocks(3, MSS);
     }
     assert_eq!(repairs(&mut board), [0, 3, 5, 6]);
     assert!(repairs(&mut board).is_empty());
     sack(&mut board, 11, 12);
-    assert_eq!(board.judge(3, MSS), 0);
+    assert_eq!(board.detect_by_blocks(3, MSS), 0);
     assert_eq!(board.next_suspect().map(|segment| segment.start), Some(1 + 10 * MSS));
 }
 
@@ -137,7 +137,7 @@ fn holes_are_repaired_in_order_and_once() {
 fn late_arrival_takes_back_the_verdict() {
     let mut board = sent(10);
     sack(&mut board, 1, 4);
-    board.judge(3, MSS);
+    board.detect_by_blocks(3, MSS);
     assert_eq!(board.lost(), 1);
     let progress = acknowledge(&mut board, 1 + 4 * MSS);
     assert_eq!((progress.acked, progress.delivered, board.lost()), (4, 1, 0));
@@ -147,7 +147,7 @@ fn late_arrival_takes_back_the_verdict() {
 fn repaired_segments_time_nothing() {
     let mut board = sent(10);
     sack(&mut board, 1, 4);
-    board.judge(3, MSS);
+    board.detect_by_blocks(3, MSS);
     repairs(&mut board);
     let progress = acknowledge(&mut board, 1 + 5 * MSS);
     assert_eq!((progress.oldest(), progress.newest()), (None, None));
@@ -157,11 +157,11 @@ fn repaired_segments_time_nothing() {
 fn a_timeout_sends_again_what_was_not_reported() {
     let mut board = sent(6);
     sack(&mut board, 2, 4);
-    assert_eq!(board.lose_all(Time::NEVER, false), 4);
+    assert_eq!(board.mark_all_lost(Time::NEVER, false), 4);
     assert_eq!(board.in_flight(), 0);
     assert_eq!(repairs(&mut board), [0, 1, 4, 5]);
     assert_eq!(board.in_flight(), 4);
-    assert_eq!(board.lose_all(Time::NEVER, false), 4);
+    assert_eq!(board.mark_all_lost(Time::NEVER, false), 4);
     assert_eq!(repairs(&mut board), [0, 1, 4, 5]);
 }
 
@@ -171,7 +171,7 @@ fn what_was_sent_again_without_being_lost_outlives_a_timeout_in_linux() {
     // else retrans_out keeps it. tcp_packets_in_flight: packets_out - lost_out + retrans_out.
     let after_a_false_alarm = || {
         let mut board = sent(6);
-        board.lose_all(Time::NEVER, true);
+        board.mark_all_lost(Time::NEVER, true);
         for number in 0..2 {
             let lost = board.next_lost().unwrap();
             assert_eq!(lost.start, 1 + number * MSS);
@@ -179,23 +179,23 @@ fn what_was_sent_again_without_being_lost_outlives_a_timeout_in_linux() {
         }
         // tcp_undo_cwnd_reduction: nothing is lost, and two were sent again.
         board.forget_losses();
-        assert_eq!((board.lost(), board.repaired(), board.in_flight()), (0, 2, 6 + 2));
+        assert_eq!((board.lost(), board.retrans_out(), board.in_flight()), (0, 2, 6 + 2));
         board
     };
     let mut board = after_a_false_alarm();
-    assert_eq!(board.lose_all(Time::NEVER, true), 6);
-    assert_eq!((board.lost(), board.repaired(), board.in_flight()), (6, 2, 2));
+    assert_eq!(board.mark_all_lost(Time::NEVER, true), 6);
+    assert_eq!((board.lost(), board.retrans_out(), board.in_flight()), (6, 2, 2));
     // tcp_retransmit_timer sends the first again whatever it is, and counts it once more;
     // tcp_xmit_retransmit_queue leaves the second out.
     assert_eq!(repairs(&mut board), [0, 2, 3, 4, 5]);
-    assert_eq!((board.repaired(), board.in_flight()), (7, 7));
+    assert_eq!((board.retrans_out(), board.in_flight()), (7, 7));
     // tcp_clean_rtx_queue: with nothing under way, nothing was sent again.
     acknowledge(&mut board, 1 + 6 * MSS);
-    assert_eq!((board.outstanding(), board.repaired(), board.in_flight()), (0, 0, 0));
+    assert_eq!((board.outstanding(), board.retrans_out(), board.in_flight()), (0, 0, 0));
 
     // Elsewhere all is lost, and all leaves again.
     let mut board = after_a_false_alarm();
-    assert_eq!(board.lose_all(Time::NEVER, false), 6);
+    assert_eq!(board.mark_all_lost(Time::NEVER, false), 6);
     assert_eq!(board.in_flight(), 0);
     assert_eq!(repairs(&mut board), [0, 1, 2, 3, 4, 5]);
 }
@@ -207,7 +207,7 @@ fn time_finds_a_segment_lost_once_each_time_it_leaves() {
     // nothing off.
     let latest = (at(100), 1 + 10 * MSS);
     let overdue = |board: &mut Scoreboard| {
-        board.judge_by_time(|it| (it.left_at, it.end()) >= latest, |_| Duration::ZERO).lost
+        board.detect_by_time(|it| (it.left_at, it.end()) >= latest, |_| Duration::ZERO).lost
     };
     let mut board = sent(4);
     assert_eq!(overdue(&mut board), 4);
@@ -218,7 +218,7 @@ fn time_finds_a_segment_lost_once_each_time_it_leaves() {
 
     let mut board = sent(4);
     board.resend(at(20), 1 + MSS);
-    board.lose_all(Time::NEVER, true);
+    board.mark_all_lost(Time::NEVER, true);
     assert_eq!(overdue(&mut board), 1, "all is lost already, but not what was sent again");
     board.forget_losses();
     assert_eq!(overdue(&mut board), 3);
@@ -238,7 +238,7 @@ fn what_left_at_the_same_time_is_judged_in_the_order_in_which_it_left() {
     let judged = |board: &mut Scoreboard, segment: u64| {
         sack(board, segment, segment + 1);
         let latest = (at(10), 1 + (segment + 1) * MSS);
-        board.judge_by_time(|it| (it.left_at, it.end()) >= latest, |_| Duration::ZERO).lost
+        board.detect_by_time(|it| (it.left_at, it.end()) >= latest, |_| Duration::ZERO).lost
     };
     assert_eq!(judged(&mut board, 1), 0, "segment 2 stands before the repair of segment 0");
     assert_eq!(judged(&mut board, 2), 0, "and segment 3");
@@ -256,13 +256,13 @@ fn linux_sees_no_order_in_time_within_a_microsecond() {
         let mut board = sent(1);
         board.send(data, 1 + MSS, MSS as u16);
         board.resend(repair, 1);
-        let arrival = Arrival { clock, ..Arrival::default() };
-        let mut progress = Progress { arrival, ..Progress::default() };
+        let ack_state = AckState { clock, ..AckState::default() };
+        let mut progress = Progress { ack_state, ..Progress::default() };
         board.sack(1 + MSS..1 + 2 * MSS, &mut progress);
-        let departure = |left_at| arrival.departure(left_at);
+        let departure = |left_at| ack_state.departure(left_at);
         let latest = progress.latest.unwrap();
         let is_later = |it: &Sent| (departure(it.left_at), it.end()) >= latest;
-        let found = board.judge_by_time(is_later, |_| Duration::ZERO);
+        let found = board.detect_by_time(is_later, |_| Duration::ZERO);
         assert_eq!(found.lost, lost);
     }
 }
@@ -271,7 +271,7 @@ fn linux_sees_no_order_in_time_within_a_microsecond() {
 fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
     let mut board = sent(4);
     sack(&mut board, 0, 2);
-    board.lose_all(Time::NEVER, false);
+    board.mark_all_lost(Time::NEVER, false);
     assert_eq!(repairs(&mut board), [0, 1, 2, 3]);
 }
 
@@ -283,7 +283,7 @@ fn an_ack_costs_the_same_in_a_window_of_a_hundred_thousand() {
     let mut lost = 0;
     for n in 0..50_000 {
         sack(&mut board, 2 * n + 1, 2 * n + 2);
-        lost += board.judge(3, MSS);
+        lost += board.detect_by_blocks(3, MSS);
         if let Some(segment) = board.next_lost() {
             board.resend(at(1), segment.start);
         }
@@ -300,7 +300,7 @@ fn suspects_are_found_without_walking_the_window() {
     let mut suspects = 0;
     for n in 1..100_000 {
         sack(&mut board, n, n + 1);
-        board.judge(3, MSS);
+        board.detect_by_blocks(3, MSS);
         suspects += usize::from(board.next_suspect().is_some());
     }
     // Only while one or two segments above it have arrived is the hole not yet lost.
@@ -315,8 +315,8 @@ fn a_suspect_sent_again_counts_twice_and_is_not_sent_a_third_time() {
     board.resend(at(20), suspect.start);
     assert_eq!(board.in_flight(), 10);
     sack(&mut board, 2, 4);
-    assert_eq!(board.judge(3, MSS), 1);
-    assert!(!board.has_unrepaired());
+    assert_eq!(board.detect_by_blocks(3, MSS), 1);
+    assert!(!board.has_unsent_losses());
     // Ten sent, three arrived; of the hole one copy is lost and one is under way.
     assert_eq!(board.in_flight(), 7);
 }
