@@ -1,21 +1,22 @@
 //! Accurate feedback of marks (RFC 9768): the receiver counts marked packets, and every segment
 //! carries the last three bits of its count in the flags AE, CWR and ECE.
 //!
-//! There is no room for the option with counters of bytes, which is not required (§3.2.3): where an
-//! ACK covers more than seven segments, the count is taken to have come round as often as it can
-//! have (§3.2.2.5.2). Tests for paths that mangle flags (§3.2.2.3, §3.2.2.4) are left out: no path
-//! here does.
+//! The option with byte counters, which is not required (§3.2.3), is left out: where an ACK covers
+//! more than seven segments, the counter is assumed to have wrapped as often as it can have
+//! (§3.2.2.5.2). Tests for paths that mangle flags (§3.2.2.3, §3.2.2.4) are left out: no path here
+//! does.
 
 use crate::segment::{Flags, Segment};
 
-/// Counts begin here, so that a path that clears the flags shows itself (§3.2.2).
+/// The initial value of the counters, by which a path that clears the flags shows (§3.2.2).
 const FIRST: u8 = 5;
-/// The bits of a count that a segment carries.
+/// The bits of the counter that a segment carries.
 const BITS: u8 = 0b111;
-/// The code of a marked SYN in its answer, and of a marked SYN-ACK in the first ACK (§3.1.1,
+/// The code of a CE-marked SYN in the SYN-ACK, and of a marked SYN-ACK in the first ACK (§3.1.1,
 /// §3.2.2.1).
 const CAME_MARKED: u8 = 0b110;
-/// Marks after which an ACK leaves at once, while data waits for one and else (§3.2.2.5.1).
+/// Marks after which an ACK leaves at once: while data waits for an ACK, and otherwise
+/// (§3.2.2.5.1).
 const UNREPORTED_WITH_DATA: u8 = 2;
 const UNREPORTED_ALONE: u8 = 3;
 
@@ -25,7 +26,7 @@ fn flags_of(bits: u8) -> Flags {
     one(4, Flags::AE).with(one(2, Flags::CWR)).with(one(1, Flags::ECE))
 }
 
-/// The three bits that the flags AE, CWR and ECE make.
+/// The three bits that the flags AE, CWR and ECE carry.
 pub(crate) const fn bits_of(flags: Flags) -> u8 {
     (flags.has(Flags::AE) as u8) << 2
         | (flags.has(Flags::CWR) as u8) << 1
@@ -45,26 +46,26 @@ const fn how_arrived(flags: Flags) -> u8 {
     }
 }
 
-/// Both ends' counts, as far as one end knows them.
+/// Both ends' counters, as far as one end knows them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccurateEcn {
-    /// Marked packets that arrived (`r.cep`). Only the last bits are ever needed.
+    /// CE-marked packets received (`r.cep`), modulo 8.
     received: u8,
-    /// Packets sent that are known to have been marked (`s.cep`).
+    /// Sent packets that the peer reported as marked (`s.cep`), modulo 8.
     known: u8,
-    /// Marked packets since something was last sent.
+    /// CE-marked packets received since anything was last sent.
     unreported: u8,
-    /// The last packet was marked, and the one before it.
+    /// Whether the last packet was marked, and the one before it.
     last: [bool; 2],
-    /// How the other's SYN arrived, until that was told.
+    /// The code of the ECN field of the peer's SYN or SYN-ACK, until it is reported.
     pending_arrival: Option<u8>,
 }
 
 impl AccurateEcn {
-    /// The other end's SYN or SYN-ACK has arrived.
+    /// The peer's SYN or SYN-ACK has arrived.
     pub fn new(segment: &Segment) -> Self {
         let arrival = how_arrived(segment.flags);
-        // §3.2.2.2: what the answer to a SYN says, the count does not say again.
+        // §3.2.2.2: a mark on the SYN is reported by the SYN-ACK alone, and not counted.
         let counts = segment.flags.has(Flags::ACK) && arrival == CAME_MARKED;
         Self {
             received: FIRST + u8::from(counts),
@@ -85,8 +86,8 @@ impl AccurateEcn {
         flags_of(self.received)
     }
 
-    /// The flags of an ACK without data. The first from the client reports how the SYN-ACK arrived
-    /// (§3.2.2.1).
+    /// The flags of an ACK without data. The client's first one reports the ECN field of the
+    /// SYN-ACK (§3.2.2.1).
     pub fn ack_flags(self) -> Flags {
         flags_of(self.pending_arrival.unwrap_or(self.received))
     }
@@ -96,11 +97,11 @@ impl AccurateEcn {
         (self.unreported, self.pending_arrival) = (0, None);
     }
 
-    /// A packet arrived after the handshake. Says whether its marks are to be told at once
+    /// A packet arrived after the handshake. Returns whether its marks are to be reported at once
     /// (§3.2.2.5.1).
     pub fn on_packet(&mut self, segment: &Segment) -> bool {
         let is_marked = segment.flags.has(Flags::CE);
-        // Packets are merged only if they are marked alike.
+        // GRO merges only packets with the same mark.
         let marked = if is_marked { segment.segments() as u8 } else { 0 };
         self.received = (self.received + marked) & BITS;
         self.unreported = self.unreported.saturating_add(marked);
@@ -108,12 +109,12 @@ impl AccurateEcn {
         segment.payload == 0 && self.unreported >= UNREPORTED_ALONE
     }
 
-    /// Whether the marks of a data segment hurry its ACK.
+    /// Whether the marks of a data segment call for an immediate ACK.
     pub fn must_report_now(self) -> bool {
         self.last == [true, false] || self.unreported >= UNREPORTED_WITH_DATA
     }
 
-    /// The first ACK of one that has asked; if it is alone, it tells how our SYN-ACK arrived.
+    /// The client's first ACK. Without data and SACK, it reports the ECN field of our SYN-ACK.
     pub fn on_first_ack(&mut self, segment: &Segment) {
         self.pending_arrival = None;
         let is_alone = segment.payload == 0 && segment.sack().is_empty();
@@ -122,8 +123,8 @@ impl AccurateEcn {
         }
     }
 
-    /// An ACK carries these bits and delivers so many segments: how many of them were marked
-    /// (§3.2.2.5.2, appendix A.2.1).
+    /// Of the segments that an ACK with these bits delivers, how many were marked (§3.2.2.5.2,
+    /// appendix A.2.1).
     pub fn newly_marked(&mut self, bits: u8, delivered: u64) -> u64 {
         let least = bits.wrapping_sub(self.known) & BITS;
         self.known = bits;

@@ -1,8 +1,8 @@
 //! The congestion window: how much may be in flight.
 //!
 //! [`CongestionWindow`] is the only caller of the congestion controller. It owns the controller's
-//! decision, the reduction that leads to a smaller window, window validation, round counting and
-//! the debts of the window to the peer (CWR). The sender's coordinators tell it what happened.
+//! decision, a window reduction in progress, window validation, round counting and the pending CWR
+//! flag. The sender's coordinators tell it of events.
 
 mod reduction;
 
@@ -12,7 +12,7 @@ use tcplab_cc::{Ack, CongestionControl, Control, FlowState, Left, Round};
 use tcplab_transport::{CwndValidation, Outstanding, Rounds};
 use tcplab_units::{Rate, Time};
 
-/// Windows of data for which a send buffer has room before there is a controller that says it.
+/// Congestion windows of data that the send buffer holds before there is a controller.
 const DEFAULT_WINDOWS: u64 = 2;
 
 /// The congestion window of one connection.
@@ -20,14 +20,13 @@ const DEFAULT_WINDOWS: u64 = 2;
 pub(crate) struct CongestionWindow {
     /// None until there is data to send.
     controller: Option<Box<Controller>>,
-    /// The controller's last decision; before there is one, the initial window.
+    /// The controller's last decision; before the first one, the initial window.
     control: Control,
-    /// Bytes acknowledged and not yet counted as growth (RFC 3465).
+    /// Bytes acknowledged and not yet counted as window growth (RFC 3465).
     credit_bytes: u64,
-    /// Segments with data that arrived before there was a controller, and that Linux tells its own
-    /// of.
+    /// Data segments that arrived before there was a controller, of which Linux tells its own.
     early_arrivals: u32,
-    /// The peer is to be told that the window was reduced (RFC 3168 §6.1.2).
+    /// The next new data carries CWR (RFC 3168 §6.1.2).
     cwr_pending: bool,
 }
 
@@ -37,7 +36,7 @@ struct Controller {
     cc: Box<dyn CongestionControl>,
     hears_arrivals: bool,
     rounds: Rounds,
-    /// Set while the window is led to a smaller one.
+    /// The window reduction in progress.
     reduction: Option<CwndReduction>,
     validation: CwndValidation,
 }
@@ -60,7 +59,7 @@ impl CongestionWindow {
         }
     }
 
-    /// A controller takes the window over. Says whether it asks for rate samples.
+    /// Installs the controller. Returns whether it asks for rate samples.
     #[cold]
     pub fn begin(&mut self, cc: Box<dyn CongestionControl>) -> bool {
         self.control = cc.control();
@@ -72,8 +71,8 @@ impl CongestionWindow {
         samples_rate
     }
 
-    /// Another controller replaces the first. Returns what that leaves, and whether the new one
-    /// asks for rate samples; nothing if there was none.
+    /// Replaces the controller. Returns the state that the old one leaves, and whether the new one
+    /// asks for rate samples; none if there was no controller.
     #[cold]
     pub fn replace_controller(
         &mut self,
@@ -89,7 +88,7 @@ impl CongestionWindow {
         Some((Left { cwnd: decided, ssthresh, credit, initial }, controller.cc.samples_rate()))
     }
 
-    /// Tells the controller of an event and takes its decision.
+    /// Calls the controller with an event and takes its decision.
     #[inline]
     pub fn consult(
         &mut self,
@@ -106,7 +105,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The controller has moved the window that a reduction leads to.
+    /// The controller has changed the threshold during a reduction.
     #[cold]
     fn retarget_reduction(&mut self) {
         if let Some(target) = self.control.ssthresh {
@@ -125,7 +124,7 @@ impl CongestionWindow {
         self.controller.as_ref().map(|controller| &*controller.cc)
     }
 
-    /// Whether the controller is told of ACKs before losses are looked for.
+    /// Whether the controller is told of ACKs before loss detection.
     #[inline]
     pub fn hears_arrivals(&self) -> bool {
         self.controller.as_ref().is_some_and(|it| it.hears_arrivals)
@@ -137,19 +136,19 @@ impl CongestionWindow {
         self.controller.as_ref().is_some_and(|it| it.hears_arrivals && it.cc.wants_reduction())
     }
 
-    /// Segments that may be in flight.
+    /// The congestion window in segments: during a reduction, its present value.
     #[inline]
     pub fn cwnd(&self) -> u64 {
         let reduction = self.controller.as_ref().and_then(|it| it.reduction.as_ref());
         reduction.map_or(self.control.cwnd, |reduction| reduction.cwnd)
     }
 
-    /// The controller's window, which a reduction may not have reached.
+    /// The controller's window, which a reduction in progress may not have reached.
     pub fn controller_cwnd(&self) -> u64 {
         self.control.cwnd
     }
 
-    /// The slow-start threshold, once it is known.
+    /// The slow-start threshold; none before the first reduction.
     #[inline]
     pub fn ssthresh(&self) -> Option<u64> {
         self.control.ssthresh
@@ -160,7 +159,7 @@ impl CongestionWindow {
         self.control.ssthresh.is_none_or(|ssthresh| self.control.cwnd < ssthresh)
     }
 
-    /// The pacing rate of a controller that decides on one.
+    /// The pacing rate, if the controller decides on one.
     #[inline]
     pub fn pacing(&self) -> Option<Rate> {
         self.control.pacing
@@ -172,23 +171,23 @@ impl CongestionWindow {
         &self.control
     }
 
-    /// The first window is one segment: the SYN was lost (RFC 5681 §3.1).
+    /// The initial window is one segment, because the SYN was lost (RFC 5681 §3.1).
     pub fn begin_with_one(&mut self) {
         self.control.cwnd = 1;
     }
 
-    /// Windows of data for which a send buffer that grows has room.
+    /// Congestion windows of data that the send buffer holds (`sndbuf_expand`).
     pub fn buffered_windows(&self) -> u64 {
         self.cc().map_or(DEFAULT_WINDOWS, CongestionControl::buffered_windows)
     }
 
-    /// Ends the round trip in progress, if this ACK does.
+    /// Ends the present round trip, if this ACK does.
     #[inline]
     pub fn end_round(&mut self, now: Time, una: u64, nxt: u64, ack: &Ack) -> Option<Round> {
         self.controller.as_mut()?.rounds.on_ack(now, una, nxt, ack)
     }
 
-    /// Growth in segments for `bytes` acknowledged (RFC 3465).
+    /// Window growth in segments for `bytes` acknowledged (RFC 3465).
     pub fn credit(&mut self, bytes: u64, mss: u64) -> u64 {
         self.credit_bytes += bytes;
         let segments = self.credit_bytes / mss;
@@ -199,8 +198,8 @@ impl CongestionWindow {
 
 /// Reductions.
 impl CongestionWindow {
-    /// The controller has answered congestion when the window was `before`: a reduction begins if
-    /// the settings spread it and the controller allows that.
+    /// The controller has responded to congestion at the window `before`. Begins a spread reduction
+    /// if the settings ask for one and the controller allows it.
     pub fn begin_reduction(&mut self, way: WindowReduction, before: u64) {
         let target = self.target();
         let prr = self.control.prr;
@@ -214,7 +213,7 @@ impl CongestionWindow {
         self.control.ssthresh.unwrap_or(self.control.cwnd)
     }
 
-    /// The reduction leads to the controller's newest threshold.
+    /// The target of the reduction becomes the controller's present threshold.
     pub fn deepen_reduction(&mut self) {
         self.set_target(self.target());
     }
@@ -230,19 +229,19 @@ impl CongestionWindow {
         self.controller.as_mut()?.reduction.as_mut()
     }
 
-    /// Whether the window is being led to a smaller one.
+    /// Whether a window reduction is in progress.
     #[inline]
     pub fn is_reducing(&self) -> bool {
         self.controller.as_ref().is_some_and(|it| it.reduction.is_some())
     }
 
-    /// The reduction ends. Returns the window that it had come to, if there was one.
+    /// Ends the reduction. Returns the window that it had reached, if there was one.
     #[inline]
     pub fn end_reduction(&mut self) -> Option<u64> {
         self.controller.as_mut()?.reduction.take().map(|reduction| reduction.cwnd)
     }
 
-    /// An ACK moves the window of the reduction.
+    /// An ACK updates the window of the reduction.
     #[inline]
     pub fn update_reduction(&mut self, delivered: u64, lost: u64, advanced: bool, in_flight: u64) {
         if let Some(reduction) = self.reduction_mut() {
@@ -250,7 +249,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The window that a finished reduction leaves, where it depends on how the reduction went.
+    /// The window after a finished reduction, where it depends on the course of the reduction.
     pub fn final_cwnd(&self, in_flight: u64, burst: u64) -> Option<u64> {
         self.controller.as_ref()?.reduction.as_ref()?.final_cwnd(in_flight, burst)
     }
@@ -266,7 +265,7 @@ impl CongestionWindow {
 
 /// Window validation (RFC 7661).
 impl CongestionWindow {
-    /// Whether the window was the limit and may grow.
+    /// Whether the window limited the sender and may grow (`tcp_is_cwnd_limited`).
     #[inline]
     pub fn is_full(&self) -> bool {
         self.controller.as_ref().is_some_and(|it| it.validation.is_full(&self.control))
@@ -280,19 +279,19 @@ impl CongestionWindow {
         }
     }
 
-    /// Whether new data left since validation last looked.
+    /// Whether new data left since the last validation.
     #[inline]
     pub fn has_sent_new_data(&self) -> bool {
         self.controller.as_ref().is_some_and(|it| it.validation.has_sent_new_data())
     }
 
-    /// Whether new data left since validation last looked; clears the flag.
+    /// Whether new data left since the last validation; the flag is cleared.
     #[inline]
     pub fn take_sent_new_data(&mut self) -> bool {
         self.controller.as_mut().is_some_and(|it| it.validation.take_sent_new_data())
     }
 
-    /// The window has just been decided upon (`snd_cwnd_stamp`).
+    /// The window was set now (`snd_cwnd_stamp`).
     #[inline]
     pub fn stamp_cwnd(&mut self, now: Time) {
         if let Some(controller) = &mut self.controller {
@@ -300,24 +299,25 @@ impl CongestionWindow {
         }
     }
 
-    /// When the window was last full or decided upon.
+    /// When the window was last full or set (`snd_cwnd_stamp`).
     pub fn cwnd_stamp(&self) -> Time {
         self.controller.as_ref().map_or(Time::ZERO, |it| it.validation.cwnd_stamp())
     }
 
-    /// Validation begins anew after an idle time.
+    /// Validation restarts after an idle time.
     pub fn restart_validation(&mut self, now: Time) {
         if let Some(controller) = &mut self.controller {
             controller.validation.restart(now);
         }
     }
 
-    /// The most segments outstanding since the window was last full; the count begins anew.
+    /// The most segments outstanding since the window was last full (`snd_cwnd_used`); the count
+    /// restarts.
     pub fn take_cwnd_used(&mut self) -> u64 {
         self.controller.as_mut().map_or(0, |it| it.validation.take_cwnd_used())
     }
 
-    /// All that may leave has left; `limited`: the window kept the rest back.
+    /// Everything that may leave has left. `limited`: the window held the rest back.
     #[inline]
     pub fn validate_flight(&mut self, limited: bool, out: Outstanding) {
         if let Some(controller) = &mut self.controller {
@@ -325,7 +325,8 @@ impl CongestionWindow {
         }
     }
 
-    /// Validates the window as Linux does. Says whether a part of the window is unused.
+    /// Validates the window as Linux does (`tcp_cwnd_validate`). Returns whether a part of the
+    /// window is unused.
     #[inline]
     pub fn validate_round(&mut self, now: Time, limited: bool, out: Outstanding) -> bool {
         let control = &self.control;
@@ -335,14 +336,14 @@ impl CongestionWindow {
     }
 }
 
-/// Debts to the peer (CWR) and to the controller (early arrivals).
+/// The pending CWR flag, and data that arrived before there was a controller.
 impl CongestionWindow {
-    /// The peer is to be told of a reduction, or not any more (RFC 3168 §6.1.2).
+    /// Sets or clears the pending CWR flag (RFC 3168 §6.1.2).
     pub fn set_cwr_pending(&mut self, owes: bool) {
         self.cwr_pending = owes;
     }
 
-    /// Whether the peer is to be told; it is told now.
+    /// Whether the next new data carries CWR; the flag is cleared.
     #[inline]
     pub fn take_cwr(&mut self) -> bool {
         std::mem::take(&mut self.cwr_pending)
@@ -353,7 +354,7 @@ impl CongestionWindow {
         self.early_arrivals += 1;
     }
 
-    /// Segments that arrived before there was a controller; the count begins anew.
+    /// Data segments that arrived before there was a controller; the count restarts.
     pub fn take_early_arrivals(&mut self) -> u32 {
         std::mem::take(&mut self.early_arrivals)
     }

@@ -3,7 +3,7 @@
 use crate::settings::Settings;
 use tcplab_units::Time;
 
-/// Passed to every step that needs both.
+/// Passed to every step that needs time and settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub now: Time,

@@ -1,4 +1,5 @@
-//! When to acknowledge: at once, with the next segment, or after a delay (RFC 5681 §4.2).
+//! Delayed ACKs: whether an ACK leaves at once, with the next segment, or after a delay (RFC 5681
+//! §4.2).
 
 use crate::receiver::Reception;
 use crate::settings::Settings;
@@ -10,16 +11,16 @@ mod linux;
 pub(crate) use linux::Arrived;
 use linux::{LinuxDelayedAck, SLACK};
 
-/// The acknowledgments owed to the peer.
+/// The ACK that is owed to the peer.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayedAck {
-    /// When an ACK is to leave at the latest; `Time::ZERO` is now.
+    /// When the ACK leaves at the latest; `Time::ZERO` is now.
     due: Time,
     /// Segments received in order since the last ACK.
     pending: u32,
-    /// Segments still to be acknowledged at once.
+    /// Quick ACKs left: segments that are still acknowledged at once.
     quick: u32,
-    /// How Linux decides, once there is data to acknowledge.
+    /// The delayed ACKs of Linux, once there is data to acknowledge.
     linux: Option<Box<LinuxDelayedAck>>,
 }
 
@@ -28,18 +29,18 @@ impl DelayedAck {
         Self { due: Time::NEVER, pending: 0, quick: settings.quick_ack, linux: None }
     }
 
-    /// An ACK must leave now.
+    /// An ACK leaves now.
     #[inline]
     pub fn ack_now(&mut self) {
         self.due = Time::ZERO;
     }
 
-    /// An ACK is owed, and must leave then at the latest.
+    /// An ACK is due at `until` at the latest.
     pub fn delay_ack(&mut self, until: Time) {
         self.due = self.due.min(until);
     }
 
-    /// Data arrived, of so many segments that became one.
+    /// Data arrived, of `segments` segments that GRO merged.
     #[inline]
     pub fn on_data(&mut self, now: Time, reception: Reception, segments: u64, settings: &Settings) {
         let delay = match (reception, settings.delayed_ack) {
@@ -56,14 +57,14 @@ impl DelayedAck {
         }
     }
 
-    /// Data arrived, and the kernel's rules say when that is acknowledged.
+    /// Data arrived, and is acknowledged by the kernel's rules.
     #[inline]
     pub fn on_arrival(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
         let linux = self.linux.get_or_insert_with(|| Box::new(LinuxDelayedAck::new(arrived.since)));
         self.due = self.due.min(linux.on_data(now, arrived, settings));
     }
 
-    /// A segment arrived. Says whether duplicates wait for their ACK.
+    /// A segment arrived. Returns whether a compressed ACK is waiting.
     #[inline]
     pub fn on_segment(&mut self, now: Time) -> bool {
         self.linux.as_mut().is_some_and(|linux| {
@@ -80,20 +81,20 @@ impl DelayedAck {
         }
     }
 
-    /// From when on duplicates that wait for their ACK may be let go, if there are any.
+    /// The earliest time at which a waiting compressed ACK may leave.
     #[inline]
     pub fn compressed_ack_from(&self) -> Option<Time> {
         let linux = self.linux.as_ref().filter(|linux| linux.is_compressing())?;
         Some(linux.compressed_until())
     }
 
-    /// When they are let go at the latest.
+    /// The latest time at which a waiting compressed ACK leaves.
     #[inline]
     pub fn compressed_ack_until(&self) -> Option<Time> {
         self.compressed_ack_from().map(|from| from + SLACK)
     }
 
-    /// The buffer is short of memory: no more quick ACKs, so that its sender slows down.
+    /// The receive buffer is short of memory: quick ACKs end, which slows the sender down.
     #[cold]
     pub fn end_quickack(&mut self) {
         if let Some(linux) = &mut self.linux {
@@ -101,7 +102,8 @@ impl DelayedAck {
         }
     }
 
-    /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.
+    /// A segment arrived that was received long ago. `recent`: the last ACK was the first to cover
+    /// it.
     pub fn on_old_data(&mut self, recent: bool, window: u64, settings: &Settings) {
         if let Some(linux) = &mut self.linux {
             linux.on_old_data(recent, window, settings);
@@ -109,7 +111,7 @@ impl DelayedAck {
         self.ack_now();
     }
 
-    /// The application has read; `next` is expected, and what came before `acked` is acknowledged.
+    /// The application has read. `next` is RCV.NXT, and data below `acked` is acknowledged.
     #[inline]
     pub fn on_read(&mut self, next: u64, acked: u64, holds_nothing: bool) {
         if self.linux.as_ref().is_some_and(|linux| linux.on_read(next, acked, holds_nothing)) {
@@ -117,24 +119,24 @@ impl DelayedAck {
         }
     }
 
-    /// When the kernel's timer of delayed ACKs runs out, though nobody may wait for it.
+    /// When the kernel's delayed-ACK timer expires, even if it is no longer needed.
     #[inline]
     pub fn pending(&self) -> Time {
         self.linux.as_ref().map_or(Time::NEVER, |linux| linux.pending())
     }
 
-    /// The turn of the kernel's timer of delayed ACKs among those that run out now.
+    /// The position of the delayed-ACK timer among the kernel's timers that expire now.
     pub fn expiry_order(&self, now: Time) -> Option<OrderInWheel> {
         self.linux.as_ref().and_then(|linux| linux.expiry_order(now))
     }
 
-    /// The place of that timer, if there is one.
+    /// The timer's slot in the wheel, if there is one.
     #[inline]
     pub fn slot(&mut self) -> Option<&mut WheelSlot> {
         self.linux.as_mut().map(|linux| linux.slot())
     }
 
-    /// Data waits for its acknowledgment.
+    /// Whether data waits for its acknowledgment.
     #[inline]
     pub fn is_waiting(&self) -> bool {
         match &self.linux {
@@ -143,7 +145,7 @@ impl DelayedAck {
         }
     }
 
-    /// Time has passed.
+    /// The delayed-ACK timer expires, if it is due.
     #[inline]
     pub fn on_timer(&mut self, now: Time, rto: Duration) {
         if let Some(linux) = self.linux.as_mut().filter(|_| self.due <= now) {
@@ -151,7 +153,7 @@ impl DelayedAck {
         }
     }
 
-    /// The time that an ACK which leaves now says it is.
+    /// The time in the timestamps option of an ACK that leaves now.
     #[inline]
     pub fn timestamp_clock(&self, now: Time) -> Time {
         self.linux.as_ref().map_or(now, |linux| linux.timestamp_clock(now))
@@ -175,7 +177,7 @@ impl DelayedAck {
         }
     }
 
-    /// When an ACK must have left.
+    /// When an ACK leaves at the latest.
     #[inline]
     pub fn due(&self) -> Time {
         self.due

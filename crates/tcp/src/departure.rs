@@ -1,9 +1,9 @@
-//! Departure: what leaves when.
+//! Departure: which data leaves when.
 //!
-//! [`Departure`] owns the send buffer, the bursts for segmentation offload, pacing, the queue at
-//! the host's device and the path MTU. Its fields are private to this folder: no other file changes
-//! them. The sender's coordinators say what the other owners allow ([`Window`]) and where the
-//! stream stands ([`Stream`]); this folder knows neither the scoreboard nor the controller.
+//! [`Departure`] owns the send buffer, TSO bursts, pacing, the small queue at the host's device and
+//! the path MTU. Its fields are private to this folder, so no other file changes them. The sender's
+//! coordinators pass in what the other owners allow ([`Window`]) and the sequence space
+//! ([`Stream`]). This folder knows neither the scoreboard nor the controller.
 
 mod calls;
 mod data;
@@ -30,25 +30,25 @@ use tso::Tso;
 /// The departures of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Departure {
-    /// Bursts as they leave, once data is sent.
+    /// The burst in progress and pacing, once data is sent.
     bursts: OnDemand<Bursts>,
-    /// How Linux holds what was written, once something was.
+    /// The send buffer of Linux, once data was written.
     buffer: Option<Box<SendBuffer>>,
-    /// The queue at the host's own device, if the device reports departures.
+    /// The small queue at the host's device, if the device reports departures.
     small_queue: Option<Box<SmallQueue>>,
-    /// The path MTU, if it is not what both ends say.
+    /// The path MTU, if it may differ from the agreed MSS.
     path: Option<Box<PathMtu>>,
     /// The application writes from its own memory, not from a file.
     copies: bool,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     overrides_silly_window: bool,
-    /// When data, a SYN or a SYN-ACK last left.
+    /// When data, a SYN or a SYN-ACK last left (`tp->lsndtime`).
     last_data_sent: Time,
-    /// When anything left, ACKs too (`tcp_wstamp_ns`).
+    /// When any segment last left, pure ACKs included (`tp->tcp_wstamp_ns`).
     last_segment_sent: Time,
 }
 
-/// The burst that is leaving, and when the next one may.
+/// The burst in progress, and the earliest time of the next one.
 #[derive(Clone, Debug, Default)]
 struct Bursts {
     tso: Tso,
@@ -62,16 +62,16 @@ impl AtRest for Bursts {
     }
 }
 
-/// The stream as it is sent: its sequence space, and the room that the peer has for it.
+/// The byte stream of a sender: its sequence space and the peer's window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
-    /// The oldest offset not acknowledged, the next one to be sent, and the end of what is written.
+    /// SND.UNA, SND.NXT, and the end of the written data.
     pub una: u64,
     pub nxt: u64,
     pub written: u64,
-    /// The application will write no more.
+    /// The application has closed the sending direction.
     pub closed: bool,
-    /// Bytes the peer takes beyond `una`, and the most it ever took.
+    /// SND.WND: bytes that the peer accepts beyond `una`; and the largest it ever was.
     pub window: u64,
     pub largest_window: u64,
     /// Payload bytes of a full segment.
@@ -79,20 +79,20 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Bytes written and never sent.
+    /// Bytes written and not yet sent.
     #[inline]
     pub fn unsent(&self) -> u64 {
         self.written.saturating_sub(self.nxt)
     }
 
-    /// Bytes of new data that the peer has room for.
+    /// Bytes of new data that the peer's window allows.
     #[inline]
     pub fn usable(&self) -> u64 {
         (self.una + self.window).saturating_sub(self.nxt)
     }
 }
 
-/// How much may be in flight, and how much is, in segments.
+/// The congestion window and the segments in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub cwnd: u64,
@@ -106,7 +106,7 @@ impl Window {
         self.in_flight < self.cwnd
     }
 
-    /// The segments of a burst of at most `most` that the window lets go.
+    /// The segments of a burst of at most `most` that the window allows (`tcp_cwnd_test`).
     #[inline]
     fn quota(self, most: u64) -> u64 {
         (self.cwnd - self.in_flight).min((self.cwnd / 2).max(1)).min(most)

@@ -1,52 +1,52 @@
-//! Explicit congestion notification (RFC 3168): agreed on in the handshake, marks echoed until the
-//! sender says that it has made its window smaller, or as they come (RFC 8257 §3.2). The sender's
-//! `recovery` reduces the window for a mark. `accurate_ecn` has the feedback of RFC 9768.
+//! Explicit congestion notification (RFC 3168). Negotiated in the handshake. The receiver echoes CE
+//! marks until the sender reports a reduced window (CWR), or as they arrive (RFC 8257 §3.2). The
+//! sender's `recovery` reduces the window for a mark. `accurate_ecn` has the feedback of RFC 9768.
 
 use crate::accurate_ecn::{AccurateEcn, bits_of};
 use crate::segment::{Flags, Segment};
 use crate::settings::{Capable, Ecn, Feedback, Settings};
 
-/// The state of ECN at one end.
+/// The ECN state of one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcnState {
-    /// Both ends understand them.
+    /// Both ends negotiated ECN.
     pub agreed: bool,
-    /// A mark arrived, and the sender has not said that it knows.
+    /// A CE mark arrived, and is echoed until CWR.
     echoes_ce: bool,
-    /// Some packet could have been marked.
+    /// An ECN-capable packet arrived (`TCP_ECN_SEEN`).
     ect_seen: bool,
-    /// Where both ends count.
+    /// Accurate ECN, if both ends negotiated it.
     counts: Option<AccurateEcn>,
 }
 
-/// The report of marks in an ACK.
+/// The ECN feedback of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// The ECE flag: the acknowledged data was marked, or was not.
+    /// The ECE flag: whether the acknowledged data was marked.
     Echo(bool),
-    /// The last three bits of the count of marked packets.
+    /// The last three bits of the receiver's count of marked packets.
     Count(u8),
 }
 
-/// The signs in a data segment that concern its ACK.
+/// The ECN signs of a data segment that concern its ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EcnSigns {
-    /// Quick ACKs are due: the first CE mark arrived, or a segment that is not ECN-capable, which
-    /// is probably a retransmission.
+    /// Quick ACKs are due: the first CE mark arrived, or data that is not ECN-capable, which is
+    /// probably a retransmission.
     pub marked: bool,
-    /// The window was made smaller.
+    /// The sender has reduced its window (CWR).
     pub reduced: bool,
-    /// Marks begin or end, and that is to be told at once.
+    /// CE marks begin or end, and the change is to be reported at once.
     pub changed: bool,
 }
 
 impl EcnState {
-    /// Takes the peer's SYN or SYN-ACK (§6.1.1).
+    /// Negotiates by the peer's SYN or SYN-ACK (§6.1.1).
     pub fn on_syn(&mut self, segment: &Segment, settings: &Settings) {
         let (flags, setting) = (segment.flags, settings.ecn);
         if settings.feedback == Feedback::Accurate && setting != Ecn::Off {
-            // RFC 9768 §3.1.1, table 2, and §3.1.3: nothing, a classic peer, and flags that came
-            // back as they were sent are known; all else means that both count.
+            // RFC 9768 §3.1.1, table 2, and §3.1.3: no flags, classic ECN, and reflected flags
+            // exclude accurate ECN; all other combinations mean that both ends use it.
             let has_asked = flags.has(Flags::ACK);
             let others = if has_asked { [0, 0b001, 0b111] } else { [0, 0b011, 0b011] };
             let both_count =
@@ -65,8 +65,8 @@ impl EcnState {
         };
     }
 
-    /// The flags of our SYN after so many of them. One that is repeated does not ask: what drops
-    /// those that do would drop it, too (§6.1.1.1).
+    /// The flags of our SYN, after `sent` of them. A retransmitted SYN does not ask for ECN: a path
+    /// that drops ECN-setup SYNs would drop it, too (§6.1.1.1).
     pub fn syn_flags(settings: &Settings, sent: u32) -> Flags {
         let flags = Flags::ECE.with(Flags::CWR).with(capable(settings));
         match (settings.ecn, settings.feedback) {
@@ -86,7 +86,7 @@ impl EcnState {
         if self.agreed { flags.with(capable(settings)) } else { Flags::NONE }
     }
 
-    /// The peer's report of marks on our data (§6.1.2).
+    /// The ECN feedback on our data in an ACK (§6.1.2).
     #[inline]
     pub fn report(&self, segment: &Segment) -> Report {
         if !self.agreed || segment.flags.has(Flags::SYN) {
@@ -98,18 +98,18 @@ impl EcnState {
         }
     }
 
-    /// The peer's report on our SYN-ACK, which the segment acknowledges.
+    /// The peer's feedback on our SYN-ACK, in the ACK of it.
     pub fn on_first_ack(&mut self, segment: &Segment) {
         if let Some(counts) = &mut self.counts {
             counts.on_first_ack(segment);
         }
     }
 
-    /// How many of the segments that an ACK delivers were marked, where both ends count.
+    /// How many of the segments that an ACK delivers were marked, with accurate ECN.
     #[inline]
     pub fn newly_marked(&mut self, report: Report, delivered: u64) -> u64 {
         match (report, &mut self.counts) {
-            // An ACK that brings no news may be older than the last (RFC 9768 §3.2.2.2).
+            // An ACK that delivers nothing may be older than the last one (RFC 9768 §3.2.2.2).
             (Report::Count(bits), Some(counts)) if delivered > 0 => {
                 counts.newly_marked(bits, delivered)
             }
@@ -117,7 +117,7 @@ impl EcnState {
         }
     }
 
-    /// A packet arrived after the handshake. Says whether its marks are to be told at once.
+    /// A packet arrived after the handshake. Returns whether its marks are to be reported at once.
     #[inline]
     pub fn on_packet(&mut self, segment: &Segment) -> bool {
         self.counts.as_mut().is_some_and(|counts| counts.on_packet(segment))
@@ -131,8 +131,8 @@ impl EcnState {
         }
     }
 
-    /// Takes a segment, of which data counts (§6.1.3). A mark on the one that says that the window
-    /// is smaller is a new one.
+    /// Processes the ECN flags of a data segment (§6.1.3). A CE mark on a segment with CWR is a new
+    /// one.
     #[inline]
     pub fn on_segment(&mut self, segment: &Segment, settings: &Settings) -> EcnSigns {
         if !self.agreed || segment.payload == 0 {
@@ -148,7 +148,7 @@ impl EcnState {
             return EcnSigns { changed, reduced, marked: false };
         }
         self.echoes_ce &= !reduced;
-        // Data that could not be marked was probably retransmitted (`__tcp_ecn_check_ce`).
+        // Data that is not ECN-capable is probably a retransmission (`__tcp_ecn_check_ce`).
         let mut marked = self.ect_seen && !segment.flags.has(Flags::ECT);
         if segment.flags.has(Flags::CE) {
             marked = !self.echoes_ce;
@@ -158,7 +158,8 @@ impl EcnState {
         EcnSigns { marked, reduced, changed: false }
     }
 
-    /// Whether this segment begins or ends marks, and that is to be told (RFC 8257 §3.2).
+    /// Whether the CE state changes with this segment, and the change is to be reported (RFC 8257
+    /// §3.2).
     #[inline]
     pub fn ce_state_changes(&self, segment: &Segment, settings: &Settings) -> bool {
         settings.feedback == Feedback::Changes
@@ -168,7 +169,8 @@ impl EcnState {
             && segment.flags.has(Flags::CE) != self.echoes_ce
     }
 
-    /// The flags of all that is sent: while a mark is echoed (§6.1.3), and where all can be marked.
+    /// The ECN flags of every segment: ECE while marks are echoed (§6.1.3), and ECT where all
+    /// packets are ECN-capable.
     #[inline]
     pub fn segment_flags(&self, settings: &Settings) -> Flags {
         if !self.agreed {
@@ -182,7 +184,7 @@ impl EcnState {
         echo.with(capable(settings))
     }
 
-    /// The flags of an ACK without data.
+    /// The ECN flags of an ACK without data.
     #[inline]
     pub fn ack_flags(&self, settings: &Settings) -> Flags {
         match self.counts {
@@ -191,9 +193,8 @@ impl EcnState {
         }
     }
 
-    /// The flags of data that leaves for the first time: it can be marked, and it tells that the
-    /// window was made smaller if that is owed (§6.1.2; of ACKs and what is sent again §6.1.4,
-    /// §6.1.5).
+    /// The ECN flags of data that leaves for the first time: ECT, and CWR if it is pending (§6.1.2;
+    /// pure ACKs and retransmissions carry neither, §6.1.4, §6.1.5).
     #[inline]
     pub fn new_data_flags(&self, take_cwr: impl FnOnce() -> bool) -> Flags {
         if !self.agreed {
@@ -204,7 +205,7 @@ impl EcnState {
     }
 }
 
-/// The ECT flags of every packet, where all packets can be marked.
+/// The ECT flags of every packet, where all packets are ECN-capable.
 #[inline]
 fn capable(settings: &Settings) -> Flags {
     match settings.capable {

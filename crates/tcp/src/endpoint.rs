@@ -1,8 +1,10 @@
-//! One end of a connection: its state, the application's calls, its timers, and what it sends.
+//! One end of a connection: its state, the application's calls, its timers, and the segments that
+//! it sends.
 //!
-//! No I/O and no clock: `now` is an argument, segments go in by [`Endpoint::on_segment`] and come
-//! out of [`Endpoint::poll_transmit`], and [`Endpoint::next_timer`] tells when to call
-//! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
+//! The endpoint does no I/O and reads no clock. `now` is an argument, segments go in by
+//! [`Endpoint::on_segment`] and come out of [`Endpoint::poll_transmit`], and
+//! [`Endpoint::next_timer`] gives the time of the next call of [`Endpoint::on_timer`]. The endpoint
+//! moves counts of bytes, not bytes.
 
 use crate::context::Context;
 use crate::delayed_ack::DelayedAck;
@@ -34,10 +36,10 @@ mod small_queue;
 pub(crate) mod snapshot;
 pub(crate) mod time_wait;
 
-/// `TCP_INIT_CWND`: the window of a connection that has none yet.
+/// `TCP_INIT_CWND`: the congestion window before a controller exists.
 const INIT_CWND: u64 = 10;
 
-/// Bytes of a SACK option with three blocks and its padding.
+/// Bytes of a SACK option with three blocks, padding included.
 const SACK_ROOM: u64 = 4 + 3 * 8;
 
 /// The states of RFC 9293 §3.3.2.
@@ -58,12 +60,12 @@ pub enum State {
 }
 
 impl State {
-    /// The options are agreed on.
+    /// Whether both ends have agreed on the options.
     pub(crate) fn is_synchronized(self) -> bool {
         !matches!(self, Self::Closed | Self::Listen | Self::SynSent)
     }
 
-    /// The application's data may be under way, or its FIN.
+    /// Whether the application's data, or its FIN, may be outstanding.
     #[inline]
     fn carries_data(self) -> bool {
         use State::{CloseWait, Closing, Established, FinWait1, LastAck};
@@ -71,36 +73,36 @@ impl State {
     }
 }
 
-/// Why a connection is no more.
+/// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Both sides closed.
     Normally,
     /// One side sent a reset.
     Reset,
-    /// Too many repetitions stayed without an answer.
+    /// Too many retransmissions or probes had no answer, or the user timeout passed.
     TimedOut,
 }
 
-/// The start of a congestion controller.
+/// Parameters for a new congestion controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// Payload bytes of a full segment.
     pub mss: u64,
-    /// Segments of the first window.
+    /// Initial congestion window in segments.
     pub initial_window: u64,
-    /// The endpoint's seed.
+    /// Seed for congestion controls that randomize.
     pub seed: u64,
 }
 
-/// Builds the congestion controller, when the first data is sent: a side that only receives needs
+/// Builds the congestion controller when the first data is sent. An end that only receives has
 /// none.
 pub type BuildControl = Arc<dyn Fn(Start) -> Box<dyn CongestionControl> + Send + Sync>;
 
-/// The differences of an endpoint from others with the same settings.
+/// What distinguishes an endpoint from others with the same settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Its own data is numbered from here.
+    /// Initial sequence number (ISN).
     pub initial_sequence: u32,
     /// For a congestion control that randomizes.
     pub seed: u64,
@@ -118,43 +120,43 @@ pub struct Endpoint {
     pub(crate) receive: Receiver,
     pub(crate) delayed_ack: DelayedAck,
     pub(crate) ecn: EcnState,
-    /// Whether timestamps are in use; while connecting, whether they are offered.
+    /// Whether timestamps are in use. In SYN-SENT: whether they are offered.
     pub(crate) has_timestamps: bool,
     /// Whether the peer's SYN had the window-scale option.
     pub(crate) peer_offers_scaling: bool,
-    /// `TS.Recent` of RFC 7323, and when it was heard.
+    /// `TS.Recent` of RFC 7323, and when it was received.
     pub(crate) ts_recent: (u32, Time),
-    /// When a segment without data that is not acceptable, or a SYN that came again, was answered
-    /// last.
+    /// When an out-of-window segment without data, or a repeated SYN, was last answered
+    /// (`last_oow_ack_time`).
     pub(crate) last_oow_ack: Option<Time>,
     pub(crate) last_ack_sent: u64,
     pub(crate) time_wait_until: Time,
-    /// Its application is gone.
+    /// The application has closed both directions (`sk_orphan`).
     pub(crate) is_orphaned: bool,
-    /// The remains of the end, once a late segment has come for them.
+    /// The TIME-WAIT state, once a segment has arrived in it.
     pub(crate) time_wait: Option<Box<TimeWait>>,
-    /// Repetitions since the peer was last heard to make progress.
+    /// Timeouts in a row without progress (`icsk_retransmits`).
     pub(crate) retransmits: u32,
-    /// Probes of a closed window since data last left.
+    /// Zero-window probes sent since data last left (`icsk_probes_out`).
     probes_out: u32,
     pub(crate) keepalive: Option<Box<KeepaliveTimer>>,
     pub(crate) fast_open: Option<Box<FastOpen>>,
     pub(crate) memory: Option<Box<Memory>>,
-    /// Since when there was no answer, once the timer has run out.
+    /// Start of the user timeout, once the retransmission timer has expired.
     pub(crate) unanswered_since: Time,
     /// The peer opened the connection.
     pub(crate) is_passive: bool,
     pub(crate) syns_sent: u32,
-    /// When the first of them left.
+    /// When the first SYN or SYN-ACK left.
     pub(crate) first_syn: Time,
-    /// The SYN, or the SYN-ACK, timed out and was sent again.
+    /// The SYN, or the SYN-ACK, timed out and was retransmitted.
     pub(crate) was_syn_retransmitted: bool,
     pub(crate) syn_pending: bool,
-    /// The acknowledgment of the handshake leaves before data.
+    /// The ACK of the SYN-ACK leaves before data.
     pub(crate) handshake_ack_pending: bool,
     pub(crate) probe_pending: bool,
     pub(crate) pending_reset: Option<Box<Segment>>,
-    /// An ACK that tells of what was before the last segment.
+    /// An ACK of the state before the last segment.
     pub(crate) pending_ack: Option<Box<Segment>>,
 }
 
@@ -207,14 +209,14 @@ impl Endpoint {
         }
     }
 
-    /// Opens actively: a SYN is to be sent.
+    /// Active open: sends a SYN.
     pub fn connect(&mut self) {
         self.state = State::SynSent;
         self.syn_pending = true;
         self.send.nxt = 1;
     }
 
-    /// Opens passively: waits for a SYN.
+    /// Passive open: waits for a SYN.
     pub fn listen(&mut self) {
         self.state = State::Listen;
     }
@@ -225,8 +227,8 @@ impl Endpoint {
         self.write_with_lowat(bytes, None)
     }
 
-    /// The application writes, but no further ahead than `most` unsent bytes (`TCP_NOTSENT_LOWAT`),
-    /// so that it can stop; it goes on when half of them have left.
+    /// The application writes, with at most `most` unsent bytes in the buffer
+    /// (`TCP_NOTSENT_LOWAT`), so that it can stop early. It continues when half of them have left.
     #[inline]
     pub fn write_with_lowat(&mut self, bytes: u64, most: Option<u64>) -> u64 {
         if self.state == State::SynSent && self.is_syn_deferred() {
@@ -255,31 +257,31 @@ impl Endpoint {
         taken
     }
 
-    /// The application writes from its own memory: a call for so many bytes, or for the rest of
-    /// them.
+    /// The application writes from its own memory, not from a file: one call with `bytes`, or the
+    /// rest of one.
     #[cold]
     pub fn write_copied(&mut self, bytes: u64) -> u64 {
         self.send.expect_copied_writes();
         self.write_with_lowat(bytes, None)
     }
 
-    /// The peer's application writes from its own memory.
+    /// The peer's application writes from its own memory, not from a file.
     pub fn expect_copied_data(&mut self) {
         self.receive.pages = Pages::OfCopies;
     }
 
-    /// The application waits for data, in a call that looks for room as well (`poll`).
+    /// The application waits for data in a call that also checks for buffer space (`poll`).
     pub fn on_poll(&mut self) {
         self.send.on_poll();
     }
 
-    /// The application writes next without having been told that there is room.
+    /// The application writes next, without a signal of buffer space.
     pub fn wake_writer(&mut self) {
         self.send.wake_writer();
     }
 
-    /// Whether the send buffer holds an application back by itself: then it can write all it has,
-    /// in as many calls as it takes, each followed by [`Self::poll_transmit`].
+    /// Whether the send buffer blocks the application by itself. If so, the application may write
+    /// everything in as many calls as it takes, each followed by [`Self::poll_transmit`].
     #[inline]
     pub fn blocks_writer(&self) -> bool {
         self.settings.has_packet_buffer()
@@ -301,7 +303,8 @@ impl Endpoint {
         bytes
     }
 
-    /// The application has no more to write: a FIN follows the data, once the connection stands.
+    /// The application closes the sending direction (`SHUT_WR`): a FIN follows the data, once the
+    /// connection is established.
     #[inline(never)]
     pub fn close(&mut self) {
         match self.state {
@@ -315,13 +318,13 @@ impl Endpoint {
         }
     }
 
-    /// The application gives up the connection: a reset is sent, data is dropped.
+    /// The application aborts the connection: sends a reset and drops all data.
     pub fn abort(&mut self) {
         self.reset();
         self.end(Ended::Reset);
     }
 
-    /// The peer is to hear that the connection is no more.
+    /// Sends a reset, in states in which the peer expects one.
     pub(crate) fn reset(&mut self) {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             let seq = self.send.origin.number(self.send.nxt);
@@ -331,19 +334,19 @@ impl Endpoint {
         }
     }
 
-    /// Bytes in order that wait for the application.
+    /// Bytes in order that the application has not read.
     #[inline]
     pub fn readable(&self) -> u64 {
         self.receive.readable()
     }
 
-    /// Bytes written and never sent.
+    /// Bytes written and not yet sent.
     #[inline]
     pub fn unsent(&self) -> u64 {
         self.send.unsent()
     }
 
-    /// Whether the peer has closed and all its data arrived.
+    /// Whether the peer has closed and all its data has arrived.
     #[inline]
     pub fn is_at_end(&self) -> bool {
         self.receive.is_finished()
@@ -355,7 +358,7 @@ impl Endpoint {
         self.state
     }
 
-    /// Why the connection is no more, once it is.
+    /// Why the connection ended, once it has.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
     }
@@ -366,12 +369,12 @@ impl Endpoint {
         let alive = self.keepalive.as_ref().map_or(Time::NEVER, |alive| alive.due);
         let paced = self.send.departure().paced_until();
         let sends = self.send.timer.at.min(self.delayed_ack.due()).min(paced);
-        // A timer that nobody waits for any more turns the kernel's wheel all the same.
+        // A timer whose purpose is over still expires in the kernel's wheel.
         let silent = self.send.timer.slot.pending().min(self.delayed_ack.pending());
         sends.min(silent).min(self.time_wait_until).min(alive)
     }
 
-    /// A timer of the kernel ran out in this tick, of this connection or another one.
+    /// A timer of this kernel, of this connection or another, expired in this tick.
     #[inline]
     pub fn note_timer_expiry(&mut self, now: Time) {
         self.send.timer.slot.note_expiry(now);
@@ -380,60 +383,60 @@ impl Endpoint {
         }
     }
 
-    /// The turn of this end among those whose timers run out in this tick; nothing if none of its
-    /// own does.
+    /// The position of this end among the ends whose timers expire in this tick. None if no timer
+    /// of this end does.
     pub fn expiry_order(&self, now: Time) -> Option<ExpiryOrder> {
         let sends = self.send.timer.slot.expiry_order(now);
         let answers = self.delayed_ack.expiry_order(now);
-        // If both timers run out, the one that somebody waits for counts.
+        // If both timers expire, the position of the active one counts.
         let first = if self.send.timer.at <= now { sends.or(answers) } else { answers.or(sends) };
         first.map(|turn| (self.wheel(), turn))
     }
 
-    /// The wheel that its timers are in.
+    /// The timer wheel that holds the timers of this end.
     #[inline]
     pub fn wheel(&self) -> Wheel {
         if self.state == State::SynReceived { Wheel::Requests } else { Wheel::Connections }
     }
 
-    /// Whether a timer in the kernel's wheel runs out.
+    /// Whether a timer of this end expires in the kernel's wheel.
     fn take_timer_expiry(&mut self, now: Time) -> bool {
         let sends = self.send.timer.slot.take_expiry(now);
         self.delayed_ack.slot().is_some_and(|place| place.take_expiry(now)) | sends
     }
 
-    /// From when on an ACK that is held back may leave early, if there is one. The kernel's timer
-    /// for it has some slack: it runs out with the next timer of its kind (`Self::is_hrtimer_due`),
-    /// whosever that is.
+    /// The earliest time at which the compressed ACK may leave, if there is one. Its
+    /// high-resolution timer has slack: it expires with the next timer of that kind
+    /// ([`Self::is_hrtimer_due`]) on the host, of whichever connection.
     #[inline]
     pub fn compressed_ack_from(&self) -> Option<Time> {
         self.delayed_ack.compressed_ack_from()
     }
 
-    /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel
-    /// runs both from one softirq (`HRTIMER_SOFTIRQ`).
+    /// Whether a high-resolution timer of this end (ACK compression or pacing) is due. The kernel
+    /// runs all due ones from one softirq (`HRTIMER_SOFTIRQ`), so compressed ACKs of other ends
+    /// leave with it.
     pub fn is_hrtimer_due(&self, now: Time) -> bool {
         self.delayed_ack.compressed_ack_until().is_some_and(|until| until <= now)
             || self.paced_until() <= now
     }
 
-    /// When the ACK that is held back leaves whatever happens.
+    /// The latest time at which the compressed ACK leaves.
     pub fn compressed_ack_until(&self) -> Option<Time> {
         self.delayed_ack.compressed_ack_until()
     }
 
-    /// When the pacing timer runs out; `Time::NEVER` if it does not run.
+    /// When the pacing timer expires; `Time::NEVER` if it is off.
     pub fn paced_until(&self) -> Time {
         self.send.departure().paced_until()
     }
 
-    /// The ACK that is held back leaves.
+    /// Sends the compressed ACK (`tcp_compressed_ack_kick`).
     pub fn send_compressed_ack(&mut self) {
         self.delayed_ack.ack_now();
     }
 
-    /// Time has passed: whatever is due is done. Says whether that turned the kernel's wheel of
-    /// timers.
+    /// Handles every timer that is due. Returns whether one of the kernel's timer wheel was.
     pub fn on_timer(&mut self, now: Time) -> bool {
         let turns = self.take_timer_expiry(now);
         if turns {
@@ -476,7 +479,7 @@ impl Endpoint {
         if is_first {
             self.start_user_timeout(now);
         }
-        // Without retries, one probe is still due.
+        // With a limit of 0 retransmissions, one probe is still sent.
         if self.has_user_timeout_passed(now) || self.retransmits >= most + u32::from(is_probe) {
             self.end(Ended::TimedOut);
             return;
@@ -498,7 +501,8 @@ impl Endpoint {
             self.send.on_timeout(Context { now, settings: &self.settings });
             self.arm_retransmission(now);
         } else if self.send.needs_window_probe() {
-            // The persist timer (RFC 9293 §3.8.6.1). It backs off on its own: probes are no losses.
+            // Zero-window probe: the persist timer (RFC 9293 §3.8.6.1) expired. It has a backoff of
+            // its own, because probes are no losses.
             self.probes_out += 1;
             self.probe_pending = true;
             self.send.probe_closed_window();
@@ -513,7 +517,7 @@ impl Endpoint {
         self.send.arm_rto(Context { now, settings: &self.settings });
     }
 
-    /// The next segment to leave, if one is to leave now. To be called until there is none, after
+    /// The next segment that leaves now, if there is one. To be called until it returns none: after
     /// every other call that passes `now`, and after the application's calls.
     #[expect(
         clippy::inline_always,
@@ -536,7 +540,8 @@ impl Endpoint {
         self.handshake_ack_pending || self.pending_ack.is_some() || self.pending_reset.is_some()
     }
 
-    /// Nothing is to leave, whatever the state, as most calls of [`Self::poll_transmit`] find it.
+    /// Whether nothing leaves now, whatever the state. Most calls of [`Self::poll_transmit`] find
+    /// this.
     #[inline]
     pub fn has_nothing_to_send(&self, now: Time) -> bool {
         self.delayed_ack.due() > now
@@ -571,7 +576,7 @@ impl Endpoint {
         }
     }
 
-    /// The next segment with data that may leave, or else an ACK.
+    /// The next segment with data, or else an ACK that is due.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub(crate) fn poll_data(&mut self, now: Time) -> Option<Segment> {
@@ -583,7 +588,7 @@ impl Endpoint {
         Some(self.segment_with_options(now, flags, start, payload))
     }
 
-    /// The data of the next segment, if one may leave.
+    /// The data of the next segment, if any may leave.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     fn next_data(&mut self, now: Time) -> Option<Data> {
@@ -599,13 +604,13 @@ impl Endpoint {
         Some(data)
     }
 
-    /// From now on this builds the congestion control, or if there is one already, another takes
-    /// its place, as with `setsockopt` of `TCP_CONGESTION` (`tcp_reinit_congestion_control`).
+    /// Replaces the congestion control, as `setsockopt` with `TCP_CONGESTION` does
+    /// (`tcp_reinit_congestion_control`). Without one, `build_control` builds the first.
     #[cold]
     pub fn set_congestion_control(&mut self, now: Time, build_control: BuildControl) {
         self.build_control = build_control;
         if self.settings.behaviour.stays_paced && self.send.congestion().pacing().is_some() {
-            // A socket that was paced once is paced for good (`sk_pacing_status`).
+            // A socket that has been paced stays paced (`sk_pacing_status`).
             self.settings = Arc::new(Settings { pacing: true, ..(*self.settings).clone() });
         }
         let (mss, seed) = (u64::from(self.send.mss), self.seed);
@@ -613,28 +618,28 @@ impl Endpoint {
         self.send.replace_congestion_control(Context { now, settings: &self.settings }, build);
     }
 
-    /// Once there is data to send, there is a congestion control.
+    /// Builds the congestion control once there is data to send.
     #[inline]
     fn ensure_congestion_control(&mut self, now: Time) {
         if self.send.needs_control() {
             let mss = u64::from(self.send.mss);
             let initial_window = self.send.congestion().controller_cwnd();
             let start = Start { mss, initial_window, seed: self.seed };
-            // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
+            // In Linux it exists from establishment on (`tcp_init_transfer`).
             let since = if self.settings.behaviour.controls_from_establishment {
                 self.receive.established_at().min(now)
             } else {
                 now
             };
             self.send.begin(since, (self.build_control)(start), &self.settings);
-            // An end that only closes has nothing that a window would decide.
+            // An end that only sends a FIN needs no window.
             if self.settings.behaviour.controls_from_establishment && self.send.unsent() > 0 {
                 self.send.replay_early_arrivals(now);
             }
-            // In Linux the SYN-ACK sets the rate, before the window that was asked for does
-            // (`tcp_finish_connect`): if the SYN timed out, by the one segment that this left
-            // (`tcp_enter_loss`), be the timeout spurious or not. At the end that was called, the
-            // ACK of its SYN-ACK sets the rate after that (`tcp_rcv_state_process`).
+            // In Linux the SYN-ACK sets the pacing rate, from the window before the initial window
+            // is applied (`tcp_finish_connect`). After a SYN timeout, spurious or not, that window
+            // is one segment (`tcp_enter_loss`). At a passive end the ACK of the SYN-ACK sets the
+            // rate, after the initial window is applied (`tcp_rcv_state_process`).
             let is_early = self.settings.behaviour.controls_from_establishment && !self.is_passive;
             let cwnd = if self.was_syn_retransmitted { 1 } else { INIT_CWND };
             let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
@@ -645,9 +650,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether what answers an event leaves before the application hears of it: Linux answers
-    /// first, and then wakes it. Then [`Self::poll_transmit`] is to be called before the
-    /// application acts, too.
+    /// Whether replies to an event leave before the application learns of the event: Linux replies
+    /// first and then wakes the application (`sk_data_ready`). If so, [`Self::poll_transmit`] is to
+    /// be called before the application acts, too.
     #[inline]
     pub fn replies_before_wakeup(&self) -> bool {
         self.settings.behaviour.replies_before_wakeup
@@ -660,7 +665,8 @@ impl Endpoint {
         Some(self.segment_without_data(now, flags, start))
     }
 
-    /// Where a segment without data begins: an ACK that is due, or a probe of a closed window.
+    /// The sequence offset of a segment without data: of an ACK that is due, or of a zero-window
+    /// probe.
     #[inline]
     fn start_of_due_ack(&mut self, now: Time) -> Option<u64> {
         if self.send.timer.at == Time::NEVER
@@ -670,13 +676,14 @@ impl Endpoint {
             self.send.arm_persist_timer(Context { now, settings: &self.settings });
         }
         if std::mem::take(&mut self.probe_pending) {
-            // One before the window: whoever receives it must answer (as Linux probes).
+            // One below SND.UNA: an out-of-window segment that the peer must answer
+            // (`tcp_xmit_probe_skb`).
             return Some(self.send.una - 1);
         }
         (self.delayed_ack.due() <= now).then_some(self.send.nxt)
     }
 
-    /// A segment without data.
+    /// Builds a segment without data.
     pub(crate) fn segment_without_data(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
         self.segment_with_options(now, flags, start, 0)
     }
@@ -691,7 +698,7 @@ impl Endpoint {
             || self.may_send_before_handshake()
     }
 
-    /// The flags of a segment with this data, which leaves.
+    /// The flags of a segment with this data. The state follows a FIN.
     #[inline]
     fn data_flags(&mut self, data: Data) -> Flags {
         let mut flags = Flags::ACK.with(self.ecn.segment_flags(&self.settings));
@@ -712,8 +719,8 @@ impl Endpoint {
         flags
     }
 
-    /// A segment with acknowledgment, window and options, as every one after the handshake has
-    /// them.
+    /// Builds a segment after the handshake, with acknowledgment, window and options
+    /// (`tcp_established_options`), and records that it leaves.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub(crate) fn segment_with_options(
@@ -757,8 +764,8 @@ impl Endpoint {
         segment
     }
 
-    /// With what the receiving half has to report. A segment sent again keeps its size: then there
-    /// may be no room.
+    /// Adds SACK blocks, as many as fit. A retransmitted segment keeps its size, so there may be
+    /// room for none.
     #[inline(never)]
     fn with_sack_option(&mut self, segment: Segment) -> Segment {
         let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
@@ -766,21 +773,21 @@ impl Endpoint {
         self.receive.with_sack(segment, room as usize)
     }
 
-    /// Our clock, and the peer's as last heard.
+    /// The timestamps option of a segment that leaves at `now`.
     #[inline]
     pub(crate) fn timestamps(&self, now: Time) -> Timestamps {
         Timestamps::at(now, self.ts_recent.0)
     }
 
-    /// Bytes of options that every segment has.
+    /// Bytes of options in every segment.
     pub(crate) fn options(&self) -> u16 {
         if self.has_timestamps { TIMESTAMPS_OPTION as u16 } else { 0 }
     }
 
-    /// Payload bytes of a full segment to a peer that takes `offered`.
+    /// Payload bytes of a full segment to a peer with the MSS option `offered`.
     pub(crate) fn segment_size(&self, offered: u16) -> u16 {
         let options = self.options();
-        // The payload that fits the largest packet.
+        // 65,495 bytes of payload fill the largest IPv4 packet.
         self.settings.mss.min(offered).min(65_495).saturating_sub(options).max(1)
     }
 
@@ -793,7 +800,7 @@ impl Endpoint {
         self.delayed_ack.on_ack_sent();
     }
 
-    /// None of the connection's timers is needed any more (`tcp_clear_xmit_timers`).
+    /// Stops all timers of the connection (`tcp_clear_xmit_timers`).
     pub(crate) fn clear_xmit_timers(&mut self) {
         self.send.timer.stop();
         self.send.timer.slot.cancel();

@@ -1,9 +1,9 @@
-//! Losses: the scoreboard, and all that finds, doubts or repairs a loss.
+//! Losses: the scoreboard, loss detection, and the state of loss recovery.
 //!
 //! [`Loss`] owns the scoreboard (RFC 6675), the state of a recovery, RACK and TLP (RFC 8985),
-//! duplicate ACKs (RFC 6582) and the undo of false alarms. Its fields are private to this folder:
-//! no other file changes the scoreboard. The sender's coordinators tell it of ACKs, timers and
-//! departures, and read it through [`Loss::scoreboard`] and [`Loss::recovery`].
+//! duplicate ACKs (RFC 6582) and the undo of spurious recoveries. Its fields are private to this
+//! folder, so no other file changes the scoreboard. The sender's coordinators tell it of ACKs,
+//! timers and departures, and read it through [`Loss::scoreboard`] and [`Loss::recovery`].
 
 mod detection;
 mod dup_acks;
@@ -28,7 +28,7 @@ use tcplab_units::Time;
 use tlp::TailProbe;
 use undo::Undo;
 
-/// The losses of one connection.
+/// The loss state of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loss {
     scoreboard: Scoreboard,
@@ -47,7 +47,7 @@ impl AtRest for Loss {
 
 /// Reading.
 impl Loss {
-    /// The segments sent and not acknowledged.
+    /// The segments sent and not cumulatively acknowledged.
     #[inline]
     pub fn scoreboard(&self) -> &Scoreboard {
         &self.scoreboard
@@ -71,14 +71,14 @@ impl Loss {
         self.scoreboard.in_flight().saturating_sub(self.recovery.dup_delivered)
     }
 
-    /// Segments that the receiver has out of order, by SACK or by duplicate ACKs.
+    /// Segments that the receiver holds out of order, by SACK or by duplicate ACKs (`sacked_out`).
     #[inline]
     pub fn out_of_order(&self) -> u64 {
         self.scoreboard.sacked() + self.recovery.dup_delivered
     }
 
-    /// FlightSize when the loss showed itself. What limited transmit has sent since is not part of
-    /// it (RFC 5681 §3.2 step 2).
+    /// FlightSize when the loss was first indicated, without segments of limited transmit (RFC 5681
+    /// §3.2 step 2).
     pub fn flight_size(&self) -> u64 {
         if self.recovery.dup_acks > 0 {
             self.recovery.flight
@@ -87,38 +87,39 @@ impl Loss {
         }
     }
 
-    /// Whether a segment in the window was sent more than once.
+    /// Whether a segment in the window was retransmitted (`tcp_any_retrans_done`).
     pub fn any_retrans_done(&self) -> bool {
         self.scoreboard.retrans_out() > 0
             || self.scoreboard.front().is_some_and(|oldest| oldest.retransmitted)
     }
 
-    /// The phase after an episode: `Disorder` while a segment is out of order, lost or sent again.
+    /// The phase after an episode: `Disorder` while a segment is out of order, lost or
+    /// retransmitted, else `Open`.
     pub fn open_or_disorder(&self) -> Phase {
         let left = self.out_of_order() + self.scoreboard.lost() > 0;
         if left || self.any_retrans_done() { Phase::Disorder } else { Phase::Open }
     }
 
-    /// Rate samples, where they are taken.
+    /// The delivery-rate estimator, if rates are sampled.
     #[inline]
     pub fn rates(&self) -> Option<&DeliveryRate> {
         self.scoreboard.rates.as_deref()
     }
 
-    /// The rate samples, to be changed.
+    /// The delivery-rate estimator, to be changed.
     #[inline]
     pub fn rates_mut(&mut self) -> Option<&mut DeliveryRate> {
         self.scoreboard.rates.as_deref_mut()
     }
 
-    /// Rate samples are taken from now on.
+    /// Rates are sampled from now on.
     #[cold]
     pub fn start_rate_sampling(&mut self, rates: DeliveryRate) {
         self.scoreboard.rates = Some(Box::new(rates));
     }
 }
 
-/// Segments leave and are acknowledged.
+/// Departures and acknowledgments of segments.
 impl Loss {
     /// A new segment leaves.
     #[inline]
@@ -127,31 +128,31 @@ impl Loss {
         self.recovery.on_new_data();
     }
 
-    /// The segment that starts at `start` leaves once more. Returns its place.
+    /// The segment that starts at `start` is retransmitted. Returns its place on the scoreboard.
     pub fn resend(&mut self, now: Time, start: u64) -> usize {
         let place = self.scoreboard.resend(now, start);
         self.undo.on_retransmit(now);
         place
     }
 
-    /// The last segment leaves once more, as a probe.
+    /// The last segment is retransmitted as a tail loss probe.
     pub fn resend_last_as_probe(&mut self, now: Time) -> Option<Sent> {
         self.scoreboard.resend_last_as_probe(now)
     }
 
-    /// All offsets below `una` were received.
+    /// All offsets below `una` are acknowledged.
     #[inline]
     pub fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
         self.scoreboard.acknowledge(una, progress);
     }
 
-    /// The receiver reports a block beyond `una`.
+    /// A SACK block beyond `una`.
     #[inline]
     pub fn sack(&mut self, block: std::ops::Range<u64>, progress: &mut Progress) {
         self.scoreboard.sack(block, progress);
     }
 
-    /// The first segment that is lost and was not sent again since (`NextSeg` rule 1).
+    /// The first lost segment that was not retransmitted since (`NextSeg` rule 1).
     pub fn next_lost(&mut self) -> Option<Sent> {
         self.scoreboard.next_lost()
     }
@@ -168,8 +169,8 @@ impl Loss {
         self.scoreboard.last_suspect()
     }
 
-    /// Whether the next retransmission is the first of an episode, and whether it answers a
-    /// timeout; it leaves now.
+    /// Whether the next retransmission is the first of an episode, and whether it follows a
+    /// timeout. It leaves now.
     pub fn take_pending_retransmission(&mut self) -> (bool, bool) {
         let recovery = &mut self.recovery;
         let begins = recovery.is_first_retransmission();
@@ -177,13 +178,13 @@ impl Loss {
         (begins, is_owed && recovery.stalled && recovery.phase == Phase::Loss)
     }
 
-    /// No retransmission leaves regardless of the window any more.
+    /// Retransmissions obey the window again.
     #[inline]
     pub fn clear_pending_retransmission(&mut self) {
         self.recovery.retransmission_pending = false;
     }
 
-    /// Nothing new can be sent: F-RTO is given up (RFC 5682 §3.1 step 2b).
+    /// No new data can be sent: F-RTO ends (RFC 5682 §3.1 step 2b).
     pub fn give_up_frto(&mut self) {
         self.recovery.give_up_frto();
     }
@@ -191,7 +192,7 @@ impl Loss {
 
 /// Episodes.
 impl Loss {
-    /// The phase changes. Says whether that begins an episode.
+    /// Changes the phase. Returns whether an episode begins.
     pub fn set_phase(&mut self, phase: Phase) -> bool {
         let (before, grave) = (self.recovery.phase, Phase::Reduced);
         self.recovery.phase = phase;
@@ -199,42 +200,42 @@ impl Loss {
         (phase >= grave && before < grave) || (phase == Phase::Loss && before < Phase::Loss)
     }
 
-    /// The episode lasts until `nxt` is acknowledged; a probe says nothing any more.
+    /// The recovery point is `nxt`. A tail loss probe is ignored from now on.
     pub fn begin_episode(&mut self, nxt: u64) {
         self.recovery.end = nxt;
         self.tlp.end = None;
     }
 
-    /// A recovery begins; `owes`: the first retransmission does not wait for the window.
+    /// A recovery begins. `owes`: its first retransmission ignores the window.
     pub fn begin_recovery(&mut self, owes: bool) {
         self.recovery.retransmission_pending = owes;
         self.recovery.rescued = false;
         self.recovery.partial_acks = 0;
     }
 
-    /// The episode is over: duplicates counted in it say nothing any more.
+    /// The episode is over, and its duplicate ACKs are forgotten.
     pub fn end_episode(&mut self) {
         self.recovery.dup_delivered = 0;
         self.recovery.dup_acks = 0;
         self.recovery.retransmission_pending = false;
     }
 
-    /// Duplicate ACKs do not stand for segments any more (`tcp_reset_reno_sack`).
+    /// Duplicate ACKs no longer stand for delivered segments (`tcp_reset_reno_sack`).
     pub fn reset_reno_sack(&mut self) {
         self.recovery.dup_delivered = 0;
     }
 
-    /// Lost segments are not sent again for now.
+    /// Lost segments are not retransmitted for now.
     pub fn hold_retransmissions(&mut self) {
         self.recovery.retransmit = Retransmit::Nothing;
     }
 
-    /// Lost segments may be sent again.
+    /// Lost segments may be retransmitted.
     pub fn retransmit_lost(&mut self) {
         self.recovery.retransmit = Retransmit::Lost;
     }
 
-    /// The oldest segments are too large for the path and leave again, which is no congestion: the
+    /// The oldest segments exceed the path MTU and are retransmitted, which is no congestion: the
     /// phase is that of a timeout, and no episode begins.
     pub fn begin_resegmentation(&mut self, nxt: u64) {
         self.recovery.end = nxt;
@@ -242,12 +243,13 @@ impl Loss {
         self.recovery.phase = Phase::Loss;
     }
 
-    /// All is lost but what left after `recent`. Returns how many were not known to be lost.
+    /// Marks all segments lost except those that left after `recent`. Returns how many were not
+    /// marked before.
     pub fn mark_all_lost(&mut self, recent: Time, spares_unlost: bool) -> u64 {
         self.scoreboard.mark_all_lost(recent, spares_unlost)
     }
 
-    /// Slow start begins anew, until `nxt` is acknowledged.
+    /// Slow start restarts, and the recovery point is `nxt`.
     pub fn enter_loss(&mut self, nxt: u64) {
         self.recovery = Recovery {
             phase: self.recovery.phase,
@@ -258,25 +260,25 @@ impl Loss {
         };
     }
 
-    /// The retransmission timer ran out; `frto`: that may have been spurious.
+    /// The retransmission timer expired. `frto`: F-RTO checks whether that was spurious.
     pub fn on_rto(&mut self, frto: bool) {
         self.recovery.stalled = true;
         self.recovery.frto = frto;
     }
 
-    /// The SYN timed out; `frto`: that may have been spurious.
+    /// The SYN timed out. `frto`: F-RTO is on.
     #[cold]
     pub fn on_syn_timeout(&mut self, frto: bool) {
         self.recovery.set_frto(frto);
     }
 
-    /// The timeout was needed.
+    /// F-RTO ends: the timeout was genuine.
     pub fn end_frto(&mut self) {
         self.recovery.frto = false;
     }
 
-    /// An ACK after a timeout lets new data test whether it was needed, up to `nxt` (RFC 5682 §3.1
-    /// step 2b). Without new data the timeout is believed. Says whether the test goes on.
+    /// An ACK after a timeout: F-RTO sends new data up to `nxt` to test the timeout (RFC 5682 §3.1
+    /// step 2b). Without new data F-RTO ends. Returns whether it continues.
     pub fn send_new_for_frto(&mut self, nxt: u64, has_new_data: bool) -> bool {
         self.recovery.end = nxt;
         if has_new_data {
@@ -287,7 +289,7 @@ impl Loss {
         has_new_data
     }
 
-    /// The sender is not stalled after a timeout.
+    /// The sender makes progress after a timeout.
     pub fn clear_stalled(&mut self) {
         self.recovery.stalled = false;
     }
@@ -295,18 +297,18 @@ impl Loss {
 
 /// Segments of another size (RFC 1191 §6.4).
 impl Loss {
-    /// Segments with more than `most` bytes of data are lost. Returns how many were not known to
-    /// be.
+    /// Marks segments with more than `most` bytes of data lost. Returns how many were not marked
+    /// before.
     pub fn mark_larger_lost(&mut self, written: u64, most: u16, ends: &[u64]) -> u64 {
         self.scoreboard.mark_larger_lost(written, most, ends)
     }
 
-    /// The packet at `start` is cut into segments of `size`, as far as it waits to be sent again.
+    /// Cuts the packet at `start` into segments of `size`, as far as it waits for retransmission.
     pub fn cut_lost(&mut self, start: u64, size: u16, ends: &[u64]) {
         self.scoreboard.cut_lost(start, size, ends);
     }
 
-    /// The segment at `start` and the one behind it become one.
+    /// Joins the segment at `start` and the one after it.
     pub fn join(&mut self, start: u64) {
         self.scoreboard.join(start);
     }

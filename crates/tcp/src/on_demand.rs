@@ -1,15 +1,15 @@
-//! State that most connections never need.
+//! State that is allocated on first use, because most connections never need it.
 
 use std::ops::{Deref, DerefMut};
 
-/// A state that is made when something is first changed in it: most connections of a large
-/// experiment only receive, or wait.
+/// A state that is allocated when it is first changed. Most connections of a large experiment only
+/// receive, or are idle.
 #[derive(Clone, Debug)]
 pub(crate) struct OnDemand<T>(Option<Box<T>>);
 
-/// A state that can be read before it is made.
+/// A state that can be read before it is allocated.
 pub(crate) trait AtRest: Default + 'static {
-    /// The state of all connections that have none of their own.
+    /// The shared initial state.
     fn at_rest() -> &'static Self;
 }
 
@@ -42,7 +42,7 @@ impl<T: AtRest> DerefMut for OnDemand<T> {
 }
 
 impl<T: AtRest> OnDemand<T> {
-    /// The state, if there is one. Ends that send nothing ask here, so that none is made for them.
+    /// The state, if it is allocated. Does not allocate it.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         self.0.as_deref()

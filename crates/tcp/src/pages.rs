@@ -1,15 +1,15 @@
-//! Linux keeps data in pages, and a packet refers to so many of them at the most: a limit on how
-//! much a sender writes into one, and on how much becomes one at either end.
+//! Memory pages: Linux keeps data in pages, and a packet refers to a limited number of them. That
+//! limits packets in the send buffer, and coalescing at both ends.
 
 use std::ops::Range;
 
-/// Where the pages end that data lies in.
+/// The pages in which data lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// The pages of a file, which the kernel refers to (`skb_splice_from_iter`).
+    /// Pages of a file, to which the kernel refers (`skb_splice_from_iter`).
     OfFile,
-    /// The pages into which the kernel copies a program's writes: eight at a time
-    /// (`SKB_FRAG_PAGE_ORDER`), which are one as far as packets are concerned.
+    /// Pages into which the kernel copies a program's writes: blocks of eight
+    /// (`SKB_FRAG_PAGE_ORDER`), which count as one page of a packet.
     OfCopies,
 }
 
@@ -25,12 +25,13 @@ impl Pages {
         }
     }
 
-    /// Where the page begins that this offset lies in. Offset 1 is the first byte of the first.
+    /// The start of the page that contains this offset. Offset 1 is the first byte of the first
+    /// page.
     pub fn start(self, offset: u64) -> u64 {
         offset - (offset - 1) % self.bytes()
     }
 
-    /// Pages that these offsets lie in.
+    /// The number of pages that these offsets touch.
     pub fn count(self, range: &Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;

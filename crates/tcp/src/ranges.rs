@@ -1,4 +1,4 @@
-//! A set of byte ranges: what has been received, or reported, out of order.
+//! A set of byte ranges: data received, or reported, out of order.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -40,13 +40,13 @@ impl RangeSet {
         self.ranges.iter().map(|range| range.1 - range.0).sum()
     }
 
-    /// Adds a range and tells which parts of it are new, in ascending order.
+    /// Adds a range and reports its new parts, in ascending order.
     pub fn insert(&mut self, range: Range<u64>, mut on_new: impl FnMut(Range<u64>)) {
         let Range { mut start, mut end } = range;
         if start >= end {
             return;
         }
-        // The ranges that touch this one: they become one with it.
+        // Ranges that touch the new one are merged with it.
         let first = self.ranges.partition_point(|range| range.1 < start);
         let mut after = first;
         let mut reached = start;
@@ -74,7 +74,7 @@ impl RangeSet {
         }
     }
 
-    /// Forgets everything below `at`.
+    /// Removes everything below `at`.
     pub fn remove_below(&mut self, at: u64) {
         while let Some(first) = self.ranges.front_mut() {
             if first.1 <= at {

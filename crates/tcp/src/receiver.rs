@@ -1,4 +1,4 @@
-//! The receiving half: reassembly, the window offered, what is reported by SACK.
+//! The receiving half: reassembly, the receive window and window scaling, and SACK blocks.
 
 mod autotune;
 mod linux;
@@ -27,50 +27,50 @@ use tcplab_units::{Duration, Time};
 pub(crate) enum Reception {
     /// The segment carried no data.
     Nothing,
-    /// In order, with nothing missing behind it.
+    /// In order, with no gap before or after it.
     InOrder,
-    /// Out of order, old, filling a gap, or beyond the window: to be acknowledged at once
-    /// (RFC 5681 §4.2).
+    /// Out of order, old, filling a gap, or beyond the window: acknowledged at once (RFC 5681
+    /// §4.2).
     Irregular,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     pub origin: Origin,
-    /// The next offset expected.
+    /// RCV.NXT: the next expected offset.
     pub next: u64,
-    /// Bytes the application has read, as an offset.
+    /// End of the data that the application has read (`copied_seq`).
     consumed: u64,
-    /// The right edge of the window as last offered.
+    /// The right edge of the window last offered (RCV.NXT + RCV.WND).
     right_edge: u64,
-    /// Bytes the buffer holds.
+    /// Bytes that the buffer holds.
     buffer: u64,
     mss: u64,
     pub window_scale: u8,
     /// Offset of the peer's FIN.
     fin: Option<u64>,
     out_of_order: RangeSet,
-    /// A byte of each block reported, the most recent first (RFC 2018 §4).
+    /// An offset in each SACK block, the most recent first (RFC 2018 §4).
     recent: [u64; 4],
-    /// The timestamp that the last ACK without data echoed (`rcv_rtt_last_tsecr`).
+    /// The timestamp that the last pure ACK echoed (`rcv_rtt_last_tsecr`).
     pure_ack_echo: u32,
     /// Duplicates are reported (DSACK, RFC 2883).
     reports_duplicates: bool,
-    /// The duplicate that has not been reported.
+    /// The duplicate to be reported by the next DSACK.
     duplicate: Option<Range<u64>>,
-    /// State that only Linux keeps, once there is data.
+    /// State of Linux's receiver, once there is data.
     linux: Option<Box<Linux>>,
-    /// The pages that the peer's data lies in.
+    /// The memory pages in which the peer's data lies.
     pub pages: Pages,
-    /// The receive window is that of Linux: the full segment size, and since when.
+    /// Linux's receive window: the MSS, and when the connection was established.
     autotune_from: Option<(u16, Time)>,
 }
 
 impl Receiver {
     pub fn new(settings: &Settings) -> Self {
-        // The least scale by which 16 bits can offer the whole buffer (RFC 7323 §2.3). Linux counts
-        // with the most that a program may ask for, if that is larger, or else with the window of
-        // what it has asked for (`tcp_select_initial_window`).
+        // Window scaling: the smallest shift with which 16 bits can offer the whole buffer (RFC
+        // 7323 §2.3). Linux allows for the largest buffer that a program can set, or of a fixed
+        // buffer for its window (`tcp_select_initial_window`).
         let least = if settings.behaviour.receive_autotuning { settings.rmem_max } else { 0 };
         let fixed = settings.fixed_receive_buffer.filter(|_| settings.behaviour.receive_autotuning);
         let most = fixed.map_or(settings.receive_buffer.max(least), autotune::first_window_of);
@@ -110,14 +110,14 @@ impl Receiver {
         }
     }
 
-    /// The options are agreed on: full segments carry so many bytes (`tp->advmss`).
+    /// The options are agreed on: full segments carry this many bytes (`tp->advmss`).
     pub fn set_advmss(&mut self, segment: u16) {
         if let Some((mss, _)) = &mut self.autotune_from {
             *mss = segment;
         }
     }
 
-    /// The options are agreed on before a window was offered.
+    /// The options are agreed on before a window was offered: sets the initial window.
     pub fn init_window(&mut self, segment: u16, settings: &Settings) {
         self.set_advmss(segment);
         if self.autotune_from.is_some() {
@@ -126,7 +126,7 @@ impl Receiver {
         }
     }
 
-    /// An ACK without data came.
+    /// An ACK without data arrived.
     #[inline]
     pub fn note_pure_ack(&mut self, segment: &Segment) {
         if let Some(timestamps) = segment.timestamps() {
@@ -134,17 +134,17 @@ impl Receiver {
         }
     }
 
-    /// Whether what a segment echoes was echoed by the last ACK without data.
+    /// Whether the segment echoes the same timestamp as the last pure ACK.
     pub fn is_echo_of_pure_ack(&self, segment: &Segment) -> bool {
         segment.timestamps().is_some_and(|timestamps| timestamps.echo == self.pure_ack_echo)
     }
 
-    /// The greatest window that can be offered.
+    /// The largest window that can be offered.
     fn largest(&self) -> u64 {
         u64::from(u16::MAX) << self.window_scale
     }
 
-    /// The peer does not scale windows: 16 bits must do.
+    /// The peer does not scale windows, so they are limited to 16 bits.
     pub fn disable_window_scaling(&mut self) {
         self.window_scale = 0;
         self.buffer = self.buffer.min(u64::from(u16::MAX));
@@ -158,7 +158,7 @@ impl Receiver {
         end.saturating_sub(self.consumed)
     }
 
-    /// The application reads.
+    /// The application reads up to `most` bytes. Returns how many.
     #[inline]
     pub fn read(&mut self, most: u64) -> u64 {
         let bytes = self.readable().min(most);
@@ -172,27 +172,27 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// Bytes of memory that waits for the application, or for what is missing before it.
+    /// Bytes of memory of data that the application has not read, out-of-order data included.
     #[inline]
     pub fn memory(&self) -> u64 {
         let bytes = || self.readable() + self.out_of_order.bytes();
         self.linux.as_ref().map_or_else(bytes, |linux| linux.memory())
     }
 
-    /// Memory is short: where more than half of the buffer is in use, the window becomes small.
+    /// The host is short of memory: a window with more than half of its buffer in use shrinks.
     pub fn on_memory_pressure(&mut self) {
         if let Some(linux) = &mut self.linux {
             linux.on_memory_pressure();
         }
     }
 
-    /// A segment was taken: the window may open further for it.
+    /// A data segment arrived: the window may grow for it (`tcp_grow_window`).
     #[inline]
     pub fn grow_window(&mut self, now: Time, received: ReceivedData) -> Option<WindowGrowth> {
         self.linux.as_mut().map(|linux| linux.grow_window(now, received))
     }
 
-    /// A segment that brings nothing new answers one that left then.
+    /// A segment with old data echoes the timestamp of a segment that left at `echoed`.
     #[cold]
     pub fn measure_rtt_by_timestamp(&mut self, now: Time, echoed: Option<u64>, payload: u64) {
         if let Some(linux) = &mut self.linux {
@@ -200,19 +200,19 @@ impl Receiver {
         }
     }
 
-    /// The connection stands.
+    /// The connection is established.
     pub fn on_established(&mut self, now: Time) {
         if let Some((_, begun)) = &mut self.autotune_from {
             *begun = now;
         }
     }
 
-    /// Since when the connection stands, where that is of interest.
+    /// When the connection was established, for Linux's receive window.
     pub fn established_at(&self) -> Time {
         self.autotune_from.map_or(Time::ZERO, |(_, begun)| begun)
     }
 
-    /// This segment is received next.
+    /// The next data comes from `segment`, which GRO may have merged.
     #[inline]
     pub fn set_gro_segment(&mut self, segment: &Segment) {
         if let Some(linux) = &mut self.linux {
@@ -220,7 +220,7 @@ impl Receiver {
         }
     }
 
-    /// The first data has come.
+    /// The first data arrives: creates the state of Linux's receiver.
     #[inline]
     pub fn init_autotuning(&mut self, settings: &Settings) {
         if let (None, Some((mss, begun))) = (&self.linux, self.autotune_from) {
@@ -230,7 +230,7 @@ impl Receiver {
         }
     }
 
-    /// The application has read what there was.
+    /// The application has read everything available (`tcp_rcv_space_adjust`).
     #[inline]
     pub fn on_application_read(&mut self, now: Time) {
         if let Some(linux) = &mut self.linux {
@@ -238,19 +238,19 @@ impl Receiver {
         }
     }
 
-    /// The round-trip time as the receiver sees it, where it looks.
+    /// The RTT that the receiver has measured (`rcv_rtt_est`).
     pub fn rtt(&self) -> Option<Duration> {
         self.linux.as_ref()?.window.rtt()
     }
 
-    /// The window that was offered with the acknowledgment of this offset.
+    /// The window last offered, from the acknowledgment `acked` on.
     #[inline]
     pub fn offered_window(&self, acked: u64) -> u64 {
         self.right_edge.saturating_sub(acked)
     }
 
-    /// Whether at least the window could be offered again that was when this offset was
-    /// acknowledged, and whether the buffer is short.
+    /// Whether a window at least as large as with the acknowledgment `acked` could be offered now;
+    /// and whether less than half of the buffer is free.
     #[inline]
     pub fn can_repeat_window(&self, acked: u64) -> (bool, bool) {
         let Some(linux) = &self.linux else { return (true, false) };
@@ -258,7 +258,7 @@ impl Receiver {
         (window.bytes >= self.offered_window(acked), window.is_short)
     }
 
-    /// So much came with the SYN. The window that was prepared for its answer is offered beyond it
+    /// The SYN carried `payload` bytes. The window prepared for the SYN-ACK begins behind them
     /// (`tcp_fastopen_create_child`).
     pub fn receive_with_syn(&mut self, payload: u64) {
         self.receive(1, payload, false);
@@ -267,44 +267,44 @@ impl Receiver {
         }
     }
 
-    /// These offsets came twice.
+    /// A range was received twice.
     pub fn note_duplicate(&mut self, range: Range<u64>) {
         if self.reports_duplicates && range.start < range.end {
             self.duplicate = Some(range);
         }
     }
 
-    /// Whether there is something to report in SACK blocks.
+    /// Whether the next ACK carries SACK blocks.
     #[inline]
     pub fn has_sack_blocks(&self) -> bool {
         self.has_gap() || self.duplicate.is_some()
     }
 
-    /// Bytes of window left as the peer knows it.
+    /// RCV.WND: bytes of window that the peer still has.
     #[inline]
     pub fn window(&self) -> u64 {
         self.right_edge.saturating_sub(self.expected())
     }
 
-    /// The next offset of data expected: before the peer's SYN, the one behind it.
+    /// RCV.NXT; before the peer's SYN, the offset behind it.
     #[inline]
     fn expected(&self) -> u64 {
         self.next.max(1)
     }
 
-    /// Whether a segment that begins at `start` may carry anything of use (RFC 9293 §3.10.7.4).
+    /// Whether a segment that starts at `start` is acceptable (RFC 9293 §3.10.7.4).
     pub fn is_acceptable(&self, start: u64, length: u64) -> bool {
         let window = self.window();
         match (length, window) {
             (0, 0) => start == self.next,
-            // An ACK that follows a full window begins at its edge.
+            // A pure ACK after a full window starts at the right edge.
             (0, _) => self.next <= start && start <= self.right_edge,
             (_, 0) => false,
             (_, _) => start < self.right_edge && start + length > self.next,
         }
     }
 
-    /// Takes the data and FIN of an acceptable segment.
+    /// Takes the data and the FIN of an acceptable segment.
     #[inline]
     pub fn receive(&mut self, start: u64, payload: u64, fin: bool) -> Reception {
         if payload == 0 && !fin {
@@ -336,19 +336,21 @@ impl Receiver {
                 linux.on_data_in_order(data, self.next);
             }
             if self.linux.is_some() && self.is_finished() {
-                // Behind a FIN nothing is out of order (`tcp_fin`, `tcp_sack_reset`).
+                // A FIN in order purges out-of-order data and SACK state (`tcp_fin`,
+                // `tcp_sack_reset`).
                 self.duplicate = None;
             }
         } else if let Some(linux) = &mut self.linux
             && linux.on_ofo_data(data, end) == OfoOutcome::Coalesced
         {
-            // Be some of it there before or not.
+            // Coalesced data sends no DSACK, even for a part received before.
             self.duplicate = None;
         }
         Reception::Irregular
     }
 
-    /// Keeps what is new of this; of what is not, the first part is reported (RFC 2883 §4.2.3).
+    /// Queues the new parts of a range. Of the parts received before, the first is reported (RFC
+    /// 2883 §4.2.3).
     fn insert(&mut self, start: u64, end: u64) {
         let from = start.max(self.next);
         let (mut twice, mut reached) = (start..from, from);
@@ -364,6 +366,7 @@ impl Receiver {
         self.note_duplicate(twice);
     }
 
+    /// Moves the block that contains this offset to the front of the SACK blocks.
     fn note_recent_block(&mut self, at: u64) {
         let block = self.out_of_order.around(at);
         let is_same = |&old: &u64| block.as_ref().is_some_and(|block| block.contains(&old));
@@ -372,15 +375,15 @@ impl Receiver {
         self.recent[0] = at;
     }
 
-    /// Whether data out of order makes news that do not wait.
+    /// Whether out-of-order data makes a waiting compressed ACK leave at once.
     #[inline]
     pub fn flushes_compressed_ack(&self, range: &Range<u64>) -> bool {
         range.start > self.next
             && self.linux.as_ref().is_some_and(|linux| linux.blocks.flushes_compressed_ack(range))
     }
 
-    /// Such data makes the block larger that it touches, or came before: what waits to be told
-    /// tells of it.
+    /// The data extends the SACK block that it touches, or is a duplicate; the compressed ACK that
+    /// it flushes already reports it (`tcp_sack_extend`).
     pub fn extend_sack_block(&mut self, range: Range<u64>) {
         if let Some(linux) = &mut self.linux {
             linux.blocks.extend(&range);
@@ -392,21 +395,20 @@ impl Receiver {
         }
     }
 
-    /// A duplicate that has not been reported when the next data arrives, or once it has been, is
-    /// forgotten (`tcp_data_queue`).
+    /// Discards a duplicate once it is reported, or when the next data arrives (`tcp_data_queue`).
     #[inline]
     pub fn forget_duplicate(&mut self) {
         self.duplicate = None;
     }
 
-    /// Whether data is missing.
+    /// Whether data is missing before data that was received.
     #[inline]
     pub fn has_gap(&self) -> bool {
         !self.out_of_order.is_empty()
     }
 
-    /// Adds the blocks of data received out of order to `segment`, the one that changed last first.
-    /// No more than `room`.
+    /// Adds at most `room` SACK blocks to `segment`: a DSACK, then the blocks, the one that changed
+    /// last first.
     pub fn with_sack(&mut self, segment: Segment, room: usize) -> Segment {
         let mut blocks: [SackBlock; 5] = Default::default();
         let mut starts = [u64::MAX; 5];
@@ -431,14 +433,15 @@ impl Receiver {
         segment.with_sack(blocks.into_iter().take(count.min(room)))
     }
 
-    /// The window to offer now, as it goes into the header. The right edge moves only by steps
-    /// worth telling (RFC 9293 §3.8.6.2.2) and never back. Also says whether the buffer is short.
+    /// The window field of a segment that leaves now, and whether less than half of the buffer is
+    /// free. The right edge moves only by steps worth an update (receiver silly-window avoidance,
+    /// RFC 9293 §3.8.6.2.2), and never back.
     #[inline]
     pub fn select_window(&mut self, scale: u8) -> (u16, bool) {
         let (now, expected) = (self.window(), self.expected());
         if let Some(linux) = &mut self.linux {
-            // In whole units of the scale, and never back (`tcp_select_window`). What the header
-            // has no room for counts as offered all the same.
+            // In whole units of the scale, and never back (`tcp_select_window`). Window beyond the
+            // 16 bits of the field counts as offered nevertheless.
             let Window { mut bytes, is_short } = linux.window(scale);
             if bytes < now {
                 bytes = now.next_multiple_of(1 << scale);
@@ -448,7 +451,7 @@ impl Receiver {
             return ((bytes >> scale).min(u64::from(u16::MAX)) as u16, is_short);
         }
         if self.autotune_from.is_some() {
-            // Before there was data, too: in whole units of the scale, rounded up.
+            // Before the first data, also in whole units of the scale, rounded up.
             let bytes = now.next_multiple_of(1 << scale);
             self.right_edge = expected + bytes;
             return ((bytes >> scale).min(u64::from(u16::MAX)) as u16, false);
@@ -459,7 +462,7 @@ impl Receiver {
         ((self.window() >> scale).min(u64::from(u16::MAX)) as u16, false)
     }
 
-    /// Whether the window has opened so far that the peer is to be told unasked.
+    /// Whether the window has grown enough for a window update.
     #[inline]
     pub fn should_send_window_update(&self) -> bool {
         if let Some(linux) = &self.linux {
@@ -477,7 +480,7 @@ impl Receiver {
                 || (was_closed && opening >= self.mss.min(self.buffer / 2)))
     }
 
-    /// By how much the right edge could move.
+    /// By how much the right edge could advance.
     #[inline]
     fn possible_advance(&self) -> u64 {
         (self.consumed + self.buffer).saturating_sub(self.right_edge)

@@ -1,7 +1,7 @@
-//! A TCP segment as a small value: every field that decides anything, the payload as a count.
+//! A TCP segment as a small value: all header fields that matter, and the payload as a count.
 //!
-//! A segment says the same as its bytes on a wire would, so sizes are exact: `wire_bytes` counts
-//! the IPv4 and TCP headers with options padded as senders pad them.
+//! Sizes are exact: `wire_bytes` counts the IPv4 and TCP headers, with options padded as senders
+//! pad them.
 
 mod gro;
 
@@ -13,21 +13,21 @@ use tcplab_units::Time;
 pub const IP_HEADER: u32 = 20;
 /// Bytes of a TCP header without options.
 pub const TCP_HEADER: u32 = 20;
-/// Bytes of memory that Linux takes for a segment beside its data: its head and two descriptions.
+/// Memory of a segment in Linux beside its data: its head and two descriptors.
 pub const SEGMENT_OVERHEAD: u64 = 960;
-/// Bytes of an ICMP header, and the most of a packet that says what became of another.
+/// Bytes of an ICMP header, and the most of an ICMP error message.
 const ICMP_HEADER: u32 = 8;
 const LARGEST_NOTICE: u32 = 576;
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 pub const TIMESTAMPS_OPTION: u32 = 12;
 
-/// The millisecond clock that most stacks use for their timestamps.
+/// The millisecond clock of the timestamps option in most stacks.
 #[inline]
 pub(crate) fn clock(time: Time) -> u64 {
     time.since(Time::ZERO).as_millis()
 }
 
-/// Flags of the header, the marks of the packet's, and which options are present.
+/// Flags of the TCP header, the ECN field of the IP header, and which options are present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u16);
 
@@ -55,7 +55,6 @@ impl Flags {
     /// The third flag of accurate feedback (RFC 9768).
     pub const AE: Self = Self(4096);
     /// Set beside `ECT`: the flow answers each mark (ECT(1), RFC 9331).
-    /// Beside `ECT`.
     pub const ECT1: Self = Self(8192);
     /// A cookie is asked for (RFC 7413 §2).
     const COOKIE_REQUEST: Self = Self(16_384);
@@ -78,7 +77,7 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -90,15 +89,15 @@ impl Flags {
 pub struct Timestamps {
     /// The sender's clock, in milliseconds.
     pub value: u32,
-    /// The peer's clock as last heard.
+    /// The peer's latest timestamp.
     pub echo: u32,
 }
 
 impl Timestamps {
-    /// Our clock, and the peer's as last heard.
+    /// The timestamps of a segment that leaves at `now`.
     #[inline]
     pub(crate) fn at(now: Time, echo: u32) -> Self {
-        // A value of zero would mean none.
+        // A value of 0 means that there is no timestamp.
         Self { value: (clock(now) as u32).wrapping_add(1), echo }
     }
 }
@@ -106,29 +105,29 @@ impl Timestamps {
 /// Options that only a SYN carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynOptions {
-    /// The largest payload the sender of the SYN takes, options not counted (RFC 6691).
+    /// The largest payload that the sender of the SYN accepts, without options (RFC 6691).
     pub mss: u16,
-    /// By how many bits its windows are to be shifted (RFC 7323).
+    /// The shift of its windows (RFC 7323).
     pub window_scale: Option<u8>,
-    /// Whether it understands SACK (RFC 2018).
+    /// Whether it supports SACK (RFC 2018).
     pub sack_permitted: bool,
 }
 
-/// By this a server knows a client again: eight bytes, as Linux makes them.
+/// A Fast Open cookie: eight bytes, as Linux makes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie(pub u64);
 
 /// The Fast Open option of a SYN (RFC 7413 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastOpenOption {
-    /// A cookie is asked for.
+    /// Requests a cookie.
     Request,
-    /// The cookie that was given, or is given.
+    /// A client's cookie, or one that the server grants.
     Cookie(Cookie),
 }
 
-/// How many SACK blocks a segment has. Not a number: the values that it cannot take leave room for
-/// what else a packet may be.
+/// The number of SACK blocks. An enum, so that its unused values leave a niche for other kinds of
+/// packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum SackCount {
@@ -146,23 +145,22 @@ impl SackCount {
     }
 }
 
-/// An ICMP message of a router: a segment was larger than the next link takes (RFC 792, RFC 1191
-/// §4).
+/// An ICMP "fragmentation needed" notice of a router: a segment exceeds the MTU of the next link
+/// (RFC 792, RFC 1191 §4; `ICMP_FRAG_NEEDED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragNeeded {
-    /// The sequence number of the segment.
+    /// The sequence number of the dropped segment.
     pub seq: SeqNumber,
-    /// The largest packet that the link takes.
+    /// The MTU of the next link.
     pub mtu: u16,
     /// Bytes of the whole message.
     pub wire_bytes: u16,
-    /// The notice is of the class of network control: Linux sends notices with CS6 (`__icmp_send`).
+    /// The notice has the DSCP of network control: Linux sends notices with CS6 (`__icmp_send`).
     pub is_control: bool,
     quoted: Quoted,
 }
 
-/// The header of a segment that an ICMP message quotes, without the values of its options but
-/// timestamps.
+/// The header of the quoted segment, with the timestamps but no other option values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Quoted {
     ack: SeqNumber,
@@ -174,8 +172,7 @@ struct Quoted {
 }
 
 impl FragNeeded {
-    /// The segment that the message quotes. Of options but timestamps only the room is known that
-    /// they take.
+    /// The quoted segment. Of its options only timestamps have values; the others only take space.
     pub fn quoted(&self) -> Segment {
         let Quoted { ack, timestamps, window, payload, flags, header } = self.quoted;
         let flags = Flags(flags.0 & !Flags::LOST.0);
@@ -183,7 +180,7 @@ impl FragNeeded {
     }
 }
 
-/// Blocks of data received out of order: each from its first byte to the byte behind its last.
+/// A range of out-of-order data: its first byte, and the byte behind its last.
 pub type SackBlock = (SeqNumber, SeqNumber);
 
 /// One segment.
@@ -246,8 +243,8 @@ impl Segment {
     #[must_use]
     pub fn with_syn_options(self, options: SynOptions) -> Self {
         let mut flags = self.flags;
-        // The MSS takes four bytes, the scale three and one of padding. SACK-permitted takes two:
-        // it stands in the padding of the timestamps, or with two bytes of its own.
+        // MSS takes four bytes; window scale three, and one of padding. SACK-permitted takes two:
+        // in the padding of the timestamps, or with two bytes of padding of its own.
         let mut header = self.header + 4;
         if options.window_scale.is_some() {
             flags = flags.with(Flags::WINDOW_SCALE);
@@ -261,7 +258,7 @@ impl Segment {
         Self { mss: options.mss, window_scale, flags, header, ..self }
     }
 
-    /// With the option of Fast Open, padded: two bytes, and eight of a cookie.
+    /// With the Fast Open option, padded: two bytes, and eight of a cookie.
     #[must_use]
     pub fn with_fast_open(mut self, option: FastOpenOption) -> Self {
         let flag = match option {
@@ -275,7 +272,7 @@ impl Segment {
         Self { flags: self.flags.with(flag), header: self.header + 4, ..self }
     }
 
-    /// The option of Fast Open, if present.
+    /// The Fast Open option, if present.
     pub fn fast_open(&self) -> Option<FastOpenOption> {
         if self.flags.has(Flags::COOKIE_REQUEST) {
             return Some(FastOpenOption::Request);
@@ -293,8 +290,7 @@ impl Segment {
         Self { timestamps, flags, header: self.header + TIMESTAMPS_OPTION as u8, ..self }
     }
 
-    /// With as many of these SACK blocks as the header has room for: three beside timestamps, else
-    /// four (RFC 2018 §3).
+    /// With as many of these SACK blocks as fit: three with timestamps, else four (RFC 2018 §3).
     #[inline]
     #[must_use]
     pub fn with_sack(mut self, blocks: impl IntoIterator<Item = SackBlock>) -> Self {
@@ -311,9 +307,9 @@ impl Segment {
         self
     }
 
-    /// The message of a router that has no room for this one: packets may have `mtu` bytes. It
-    /// quotes as much of the segment as fits 576 bytes (RFC 1812 §4.3.2.3) and the way back, which
-    /// takes `room` bytes (`icmp_send`).
+    /// The ICMP notice of a router whose next link has this `mtu`. It quotes as much of the segment
+    /// as fits into 576 bytes (RFC 1812 §4.3.2.3) and into `room`, the MTU of the way back
+    /// (`icmp_send`).
     #[must_use]
     pub fn frag_needed(&self, mtu: u16, room: u16) -> FragNeeded {
         let header = IP_HEADER + ICMP_HEADER;
@@ -347,7 +343,7 @@ impl Segment {
         })
     }
 
-    /// Sequence numbers it takes: its data, and one each for SYN and FIN.
+    /// Sequence numbers of the segment: its data, and one each for SYN and FIN.
     #[inline]
     pub fn sequence_length(&self) -> u64 {
         u64::from(self.payload)

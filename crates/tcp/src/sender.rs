@@ -1,4 +1,5 @@
-//! The sending half: what it knows of what it sent, and who decides how much that is.
+//! The sending half: the sequence space, the owners of losses, window and departures, and the
+//! coordinators that connect them.
 
 use crate::congestion::CongestionWindow;
 use crate::context::Context;
@@ -27,58 +28,60 @@ mod tail_probe;
 mod undo;
 mod validation;
 
-/// Counts of a sender.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
-    /// Segments with data, repeated ones included.
+    /// Segments with data, retransmissions included.
     pub sent_segments: u64,
-    /// Segments with data sent again.
+    /// Retransmitted segments with data.
     pub retransmitted_segments: u64,
-    /// FINs without data sent again.
+    /// Retransmitted FINs without data.
     pub retransmitted_fins: u64,
-    /// Times the retransmission timer ran out.
+    /// Expiries of the retransmission timer.
     pub timeouts: u64,
     /// Congestion episodes: loss recoveries begun, timeouts included.
     pub episodes: u64,
-    /// Segments that the receiver reports to have come twice.
+    /// Segments that the receiver reports to have received twice.
     pub duplicate_segments: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     pub origin: Origin,
-    /// The oldest offset not acknowledged.
+    /// SND.UNA: the oldest offset that is not acknowledged.
     pub una: u64,
-    /// The next offset to be sent for the first time.
+    /// SND.NXT: the next offset to be sent for the first time.
     pub nxt: u64,
     /// The end of what the application wrote.
     pub written: u64,
-    /// The application will write no more.
+    /// The application has closed the sending direction.
     pub closed: bool,
-    /// Bytes the peer takes beyond `una`.
+    /// SND.WND: bytes that the peer accepts beyond `una`.
     pub window: u64,
     pub largest_window: u64,
-    /// Sequence and acknowledgment of the segment that last set the window (RFC 9293 §3.10.7.4).
+    /// SND.WL1 and SND.WL2: sequence and acknowledgment number of the segment that last set the
+    /// window (RFC 9293 §3.10.7.4).
     pub window_set_by: (u64, u64),
     pub peer_window_scale: u8,
     /// Payload bytes of a full segment, options deducted.
     pub mss: u16,
-    /// Bytes of a full segment as both ends agreed on, options included.
+    /// Bytes of a full segment as both ends agreed, options included.
     pub agreed_mss: u16,
     pub sack: bool,
-    /// What is lost, once data is sent.
+    /// The scoreboard and the state of loss recovery, once data is sent.
     loss: OnDemand<Loss>,
     pub rtt: Rtt,
-    /// Waits for what is outstanding.
+    /// The retransmission, reordering, tail-loss-probe or persist timer.
     pub timer: Timer,
-    /// The retransmission timer runs out then at the latest, for the user timeout.
+    /// The retransmission timer expires no later than this, for the user timeout.
     pub deadline: Time,
     /// How much may be in flight.
     congestion: CongestionWindow,
     /// What leaves when.
     departure: Departure,
+    /// Segments delivered since the connection began (`tp->delivered`).
     delivered: u64,
-    /// Segments found lost, each time they are.
+    /// Segments found lost since the connection began, each time.
     lost: u64,
     counters: SenderCounters,
 }
@@ -110,14 +113,13 @@ impl Sender {
         }
     }
 
-    /// There is data to send, or sent with the SYN, and no controller to say how much of it may
-    /// leave.
+    /// Whether data waits to be sent, or left with the SYN, and there is no controller yet.
     #[inline]
     pub fn needs_control(&self) -> bool {
         !self.congestion.is_controlled() && (self.needs_window_probe() || self.has_outstanding())
     }
 
-    /// Data begins, under this controller, which counts from `since`.
+    /// Data begins, under this controller. Its window counts from `since`.
     #[cold]
     pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         let samples_rate = self.congestion.begin(cc);
@@ -125,7 +127,7 @@ impl Sender {
             self.loss.start_rate_sampling(DeliveryRate::new(samples_rate));
         }
         if settings.has_packet_buffer() {
-            // Nothing was there to send until now.
+            // Until now there was nothing to send.
             self.mark_app_limited();
         }
         if let Some(most) = settings.max_pacing_rate {
@@ -138,7 +140,7 @@ impl Sender {
         self.departure.init_buffer_space(cwnd, windows);
     }
 
-    /// The flow goes on under another controller, which is built with the window in effect.
+    /// Replaces the controller; the new one is built with the window in effect.
     #[cold]
     pub fn replace_congestion_control(
         &mut self,
@@ -158,12 +160,12 @@ impl Sender {
         }
         self.consult(now, |cc, flow| cc.on_adopted(flow, &left));
         if !self.congestion.control().prr {
-            // An algorithm without PRR moves the window by itself (`tcp_cong_control`).
+            // An algorithm without PRR sets the window itself (`tcp_cong_control`).
             self.congestion.end_reduction();
         }
     }
 
-    /// Segments believed to be in the network.
+    /// Segments believed to be in the network (`tcp_packets_in_flight`).
     #[inline]
     pub fn in_flight(&self) -> u64 {
         self.loss.in_flight()
@@ -174,18 +176,18 @@ impl Sender {
         self.una < self.nxt
     }
 
-    /// The FIN has been sent and acknowledged.
+    /// Whether the FIN has been sent and acknowledged.
     pub fn is_fin_acked(&self) -> bool {
         self.closed && self.una == self.written + 1
     }
 
-    /// Segments that may be in flight.
+    /// The congestion window in segments.
     #[inline]
     pub fn cwnd(&self) -> u64 {
         self.congestion.cwnd()
     }
 
-    /// The stream, as a departure depends on it.
+    /// The state of the byte stream that departures depend on.
     #[inline]
     fn stream(&self) -> Stream {
         Stream {
@@ -199,7 +201,7 @@ impl Sender {
         }
     }
 
-    /// The congestion window, with so many segments in flight.
+    /// The congestion window and `in_flight` segments.
     #[inline]
     fn window_for(&self, in_flight: u64) -> Window {
         Window { cwnd: self.cwnd(), in_flight }
@@ -228,7 +230,7 @@ impl Sender {
         }
     }
 
-    /// Tells the controller of an event and takes its new decision.
+    /// Calls the controller with an event and takes its new decision.
     pub fn consult(
         &mut self,
         now: Time,

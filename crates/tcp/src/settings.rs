@@ -10,9 +10,10 @@ use tcplab_units::{Duration, Rate};
 /// How much window growth an ACK is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckCounting {
-    /// One segment, however much it acknowledges (RFC 5681 §3.1 as most stacks of its day).
+    /// One segment per ACK, however much it acknowledges (RFC 5681 §3.1, as in most stacks of its
+    /// day).
     PerAck,
-    /// One segment for each one delivered, as in Linux.
+    /// One segment for each segment delivered, as in Linux.
     PerSegment,
     /// One segment for each MSS acknowledged, at most `limit` segments an ACK in slow start
     /// (RFC 3465).
@@ -25,19 +26,19 @@ pub enum AckCounting {
 /// How losses are repaired without SACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossRecovery {
-    /// The last duplicate ACK needed does what the timer would do, without waiting for it: slow
-    /// start from one segment (Jacobson, 1988).
+    /// On the last duplicate ACK needed, slow start restarts from one segment, as after a timeout
+    /// (Jacobson, 1988).
     Tahoe,
     /// Fast recovery, which ends with the first ACK of new data (RFC 2581 §3.2).
     Reno,
-    /// Fast recovery until all is acknowledged that was outstanding; of the partial ACKs the first
-    /// restarts the timer (RFC 6582 §3.2; "impatient" in RFC 3782 §4).
+    /// Fast recovery until everything outstanding at its start is acknowledged. Of the partial
+    /// ACKs, the first restarts the timer (RFC 6582 §3.2; "impatient" in RFC 3782 §4).
     NewReno,
     /// NewReno, but every partial ACK restarts the timer ("slow but steady" in RFC 3782 §4).
     NewRenoSteady,
 }
 
-/// How a window gets smaller when a loss is found.
+/// How the window is reduced when a loss is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowReduction {
     /// At once (RFC 5681, RFC 6675).
@@ -48,60 +49,61 @@ pub enum WindowReduction {
     Proportional,
 }
 
-/// Whether congestion can be signalled by marks (RFC 3168).
+/// Whether ECN is negotiated (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
     /// No.
     Off,
-    /// If the peer asks for it, as servers of Linux.
+    /// If the peer asks for it, as Linux servers do by default.
     Answers,
-    /// The side that connects asks for it.
+    /// Active opens ask for it.
     Asks,
 }
 
-/// How the receiver of marks tells of them, where both ends agree on marks.
+/// How the receiver reports CE marks, if ECN is negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// ECE on every ACK from a mark until CWR (RFC 3168 §6.1.3).
     Classic,
-    /// How many there were: every segment tells (RFC 9768). With a peer that does not know of it,
-    /// as `Classic`.
+    /// Accurate ECN: every segment carries a count of marked packets (RFC 9768). With a peer that
+    /// does not support it, as `Classic`.
     Accurate,
-    /// Every change, at once: what is acknowledged together was marked or not (RFC 8257 §3.2).
+    /// DCTCP: every change of the CE state at once, so that the data of an ACK was marked or not
+    /// marked as a whole (RFC 8257 §3.2).
     Changes,
 }
 
-/// Which packets can be marked, where both ends agree on marks.
+/// Which packets are ECN-capable, if ECN is negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capable {
-    /// Data that leaves for the first time (RFC 3168 §6.1.4, §6.1.5).
+    /// Data sent for the first time (RFC 3168 §6.1.4, §6.1.5).
     NewData,
-    /// All: nothing would be dropped in their place (RFC 8257 §3.5).
+    /// All packets (RFC 8257 §3.5).
     All,
-    /// All, and they say that each mark is answered (ECT(1), RFC 9331 §4.1).
+    /// All packets, with ECT(1): the response to marks is scalable (RFC 9331 §4.1).
     AllScalable,
 }
 
-/// Probes of a peer that has not been heard (RFC 9293 §3.8.4).
+/// Keepalive probes (RFC 9293 §3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// How long nothing was heard before the first.
+    /// Idle time before the first probe.
     pub idle: Duration,
-    /// How long each waits for an answer.
+    /// Interval between probes.
     pub interval: Duration,
-    /// After how many without an answer the connection is given up; with a user timeout, that
-    /// counts.
+    /// The connection is aborted after this many unanswered probes; with a user timeout, by that
+    /// instead.
     pub probes: u32,
 }
 
-/// When larger segments are tried, to find out how large they may be (RFC 4821).
+/// When MTU probes look for the path MTU (RFC 4821; `tcp_mtu_probing`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MtuProbing {
     /// Never.
     Off,
-    /// When the path may swallow large packets, because nothing is answered for long.
+    /// After a black hole is suspected.
     OnBlackHole,
-    /// From the beginning, with small segments first.
+    /// From the start, beginning with small segments.
     Always,
 }
 
@@ -115,7 +117,7 @@ pub struct Settings {
     pub mss: u16,
     /// Offer selective acknowledgments (RFC 2018).
     pub sack: bool,
-    /// Report what arrived twice (RFC 2883).
+    /// Report duplicates (DSACK, RFC 2883).
     pub dsack: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,
@@ -123,91 +125,94 @@ pub struct Settings {
     pub window_scaling: bool,
     /// Explicit congestion notification.
     pub ecn: Ecn,
-    /// How marks are told of.
+    /// How the receiver reports CE marks.
     pub feedback: Feedback,
-    /// Which packets can be marked.
+    /// Which packets are ECN-capable.
     pub capable: Capable,
-    /// Hold back small segments while data is outstanding (RFC 9293 §3.7.4).
+    /// Nagle's algorithm: hold small segments back while data is outstanding (RFC 9293 §3.7.4).
     pub nagle: bool,
     /// Send new data on the first two duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
-    /// Find losses by time (RACK, RFC 8985).
+    /// Detect losses by time (RACK, RFC 8985).
     pub rack: bool,
-    /// Probe for losses at the end of a flight (TLP, RFC 8985).
+    /// Tail loss probes (TLP, RFC 8985 §7).
     pub tlp: bool,
     /// How losses are repaired without SACK.
     pub recovery: LossRecovery,
-    /// With SACK, take for lost whatever is missing `dup_thresh` segments below the highest
-    /// reported (Mathis and Mahdavi: Forward acknowledgement, 1996).
+    /// With SACK, everything `dup_thresh` segments or more below the highest SACKed one is lost
+    /// (Mathis and Mahdavi: Forward acknowledgement, 1996).
     pub fack: bool,
-    /// How a window gets smaller when a loss is found.
+    /// How the window is reduced when a loss is detected.
     pub reduction: WindowReduction,
-    /// Notice timeouts that were not needed by what they bring (F-RTO, RFC 5682).
+    /// Detect spurious timeouts by the data delivered after them (F-RTO, RFC 5682).
     pub frto: bool,
-    /// Take back reductions that were not needed, by timestamps (RFC 3522, RFC 4015) and DSACK.
+    /// Undo spurious reductions, by timestamps (RFC 3522, RFC 4015) and DSACK.
     pub undo: bool,
-    /// Send in bursts for segmentation offload, as Linux does.
+    /// Send in bursts for segmentation offload (TSO), as Linux does.
     pub tso: bool,
-    /// Spread bursts over the round trip, as Linux does by itself.
+    /// Pace bursts over the round trip, at the rate that Linux computes.
     pub pacing: bool,
-    /// The highest rate at which bursts are spread.
+    /// The highest pacing rate (`SO_MAX_PACING_RATE`).
     pub max_pacing_rate: Option<Rate>,
-    /// Return to the initial window after an idle RTO (RFC 5681 §4.1).
+    /// Return to the initial window after an idle time of an RTO (RFC 5681 §4.1).
     pub restart_after_idle: bool,
-    /// The longest an ACK is delayed; none acknowledges at once (RFC 5681 §4.2).
+    /// The longest delay of an ACK; none acknowledges at once (RFC 5681 §4.2).
     pub delayed_ack: Option<Duration>,
-    /// Full-sized segments that are acknowledged together.
+    /// Full-sized segments per ACK.
     pub ack_every: u32,
-    /// Segments acknowledged at once when the connection begins.
+    /// Quick ACKs at the start of a connection.
     pub quick_ack: u32,
-    /// Segments of the first window (RFC 6928).
+    /// Initial congestion window in segments (RFC 6928).
     pub initial_window: u64,
-    /// How growth is counted.
+    /// How window growth is counted.
     pub counting: AckCounting,
-    /// Duplicate ACKs that show a loss (RFC 5681 §3.2).
+    /// Number of duplicate ACKs that shows a loss (RFC 5681 §3.2).
     pub dup_thresh: u32,
-    /// Before there is an RTT (RFC 6298 §2.1).
+    /// RTO before the first RTT sample (RFC 6298 §2.1).
     pub initial_rto: Duration,
-    /// Least RTO (RFC 6298 §2.4).
+    /// Minimum RTO (RFC 6298 §2.4).
     pub min_rto: Duration,
-    /// Greatest RTO (RFC 6298 §2.5).
+    /// Maximum RTO (RFC 6298 §2.5).
     pub max_rto: Duration,
-    /// Bytes of receive buffer, which bound the window offered.
+    /// Bytes of receive buffer, which limit the receive window.
     pub receive_buffer: u64,
-    /// The largest window that the program wants to offer.
+    /// The largest receive window that the program allows (`TCP_WINDOW_CLAMP`).
     pub window_clamp: Option<u64>,
-    /// Segments of the first window offered.
+    /// Initial receive window in segments (`initrwnd`).
     pub initial_receive_window: Option<u64>,
-    /// The part of the receive buffer that is not offered is 1/2^this; 0 keeps nothing.
+    /// 1/2^this of the receive buffer is reserved and not offered; 0 reserves nothing
+    /// (`tcp_app_win`).
     pub app_win: u32,
     /// Bytes of send buffer: written and not yet acknowledged.
     pub send_buffer: u64,
-    /// Bytes that may wait without having left: with so many, the application writes no more.
+    /// With this many unsent bytes the application writes no more (`TCP_NOTSENT_LOWAT`).
     pub most_unsent: Option<u64>,
-    /// Of Linux: the memory of a receive buffer that a program has asked for, and that does not
-    /// grow (`sk_rcvbuf` with `SOCK_RCVBUF_LOCK`).
+    /// Linux: memory of a fixed receive buffer that the program has set (`sk_rcvbuf` with
+    /// `SOCK_RCVBUF_LOCK`).
     pub fixed_receive_buffer: Option<u64>,
-    /// The fixed send buffer that a program has asked for (`sk_sndbuf` with `SOCK_SNDBUF_LOCK`).
+    /// Memory of a fixed send buffer that the program has set (`sk_sndbuf` with
+    /// `SOCK_SNDBUF_LOCK`).
     pub fixed_send_buffer: Option<u64>,
-    /// Of Linux: the most that a program may ask for (`net.core.rmem_max`), for which a connection
-    /// without such a buffer scales its windows too.
+    /// Linux: the largest receive buffer that a program can set (`net.core.rmem_max`). The window
+    /// scale of other connections allows for it, too.
     pub rmem_max: u64,
-    /// How often a SYN is repeated.
+    /// How often a SYN is retransmitted.
     pub syn_retries: u32,
-    /// After how many repetitions of a SYN more the timeout begins to double (Linux since 6.5).
+    /// How many further retransmissions of a SYN precede the exponential backoff (Linux since 6.5).
     pub syn_linear_timeouts: u32,
-    /// How often a SYN-ACK is repeated.
+    /// How often a SYN-ACK is retransmitted.
     pub syn_ack_retries: u32,
-    /// How often a segment is repeated before the connection is given up (R2 of RFC 9293 §3.8.3).
+    /// How often a segment is retransmitted before the connection is aborted (R2 of RFC 9293
+    /// §3.8.3).
     pub retries: u32,
-    /// How long anything may stay without an answer before the connection is given up, however
-    /// often it was repeated (RFC 5482).
+    /// The connection is aborted after this time without an acknowledgment, whatever the number of
+    /// retransmissions (RFC 5482).
     pub user_timeout: Option<Duration>,
-    /// Probes while nothing is under way.
+    /// Keepalive probes of an idle connection.
     pub keepalive: Option<Keepalive>,
-    /// When larger segments are tried.
+    /// When MTU probes are sent.
     pub mtu_probing: MtuProbing,
-    /// How long TIME-WAIT lasts (2 MSL).
+    /// Length of TIME-WAIT (2 MSL).
     pub time_wait: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The one timer of the sending half: what it waits for, and until when.
+//! The timer of the sending half, and its place in the kernel's timer wheel.
 
 use crate::settings::Settings;
 use std::cmp::Reverse;
@@ -11,18 +11,18 @@ mod wheel;
 /// A jiffy of the kernel's timers.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// The order of timers that expire in one tick: those of SYN-ACKs, which have a wheel of their own
-/// (`BASE_LOCAL`, `TIMER_PINNED`), come first; then those of coarser levels; within a bucket, the
-/// one that was added last (`__run_timers`, `enqueue_timer`).
+/// The order of timers that expire in the same tick: timers of SYN-ACKs, which have a wheel of
+/// their own (`BASE_LOCAL`, `TIMER_PINNED`), come first; then those of coarser levels; within a
+/// bucket, the one added last (`__run_timers`, `enqueue_timer`).
 pub type ExpiryOrder = (Wheel, OrderInWheel);
 
 /// The order of timers within a wheel.
 pub(crate) type OrderInWheel = (Reverse<u32>, Reverse<Time>);
 
-/// The wheels of Linux, in the order in which they turn (`run_timer_softirq`).
+/// The timer wheels of Linux, in the order in which they run (`run_timer_softirq`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wheel {
-    /// The wheel of requests, which retransmits SYN-ACKs.
+    /// The wheel of request sockets, which retransmits SYN-ACKs.
     Requests,
     /// The wheel of all other connections.
     Connections,
@@ -31,30 +31,30 @@ pub enum Wheel {
 /// The purpose of the sender's timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The answer to what was sent: a SYN, data, or a probe of a closed window (RFC 6298 §5).
+    /// The RTO of a SYN or of data, or the persist timer (RFC 6298 §5).
     Retransmit,
-    /// A segment that may only be late (RFC 8985 §6.3).
+    /// RACK's reordering timer (RFC 8985 §6.3).
     Reorder,
-    /// The moment for a probe of the tail (RFC 8985 §7.2).
+    /// The timer of a tail loss probe (RFC 8985 §7.2).
     Probe,
 }
 
-/// Where a timer was put last in the wheel of Linux, which nobody takes it out of before its time.
+/// A timer's slot in the kernel's timer wheel, where a stopped timer stays until it expires.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WheelSlot {
-    /// The tick that it was set for, and when it runs out.
+    /// The tick for which the timer was set, and when it expires.
     tick: Option<u64>,
     expires: Time,
-    /// How coarse the ring is, and since when it has been in this place of it.
+    /// The granularity of the level (as a shift), and since when the timer has been in this slot.
     level_shift: u32,
     enqueued_at: Time,
-    /// The timer is in the wheel, whether or not anybody still waits for it.
+    /// The timer is in the wheel, whether or not it is still needed.
     is_pending: bool,
-    /// When a timer of the kernel ran out last, as far as this one has heard.
+    /// When a timer of the kernel last expired, as far as known here.
     last_expiry: Time,
 }
 
-/// The end of a wait that begins now and that no other timer may cut short.
+/// The end of a wait that begins now and is never shortened.
 pub(crate) fn waits_until(clock: Clock, now: Time, wait: Duration) -> Time {
     match clock {
         Clock::Exact => now + wait,
@@ -78,8 +78,8 @@ impl WheelSlot {
         last_expiry: Time::NEVER,
     };
 
-    /// When a timer that is set now runs out. One that is set again for the same tick keeps its
-    /// place, however coarse that was when the tick was further away (`__mod_timer`).
+    /// Sets the timer and returns when it expires. A timer that is set again for the same tick
+    /// keeps its slot and granularity (`__mod_timer`).
     #[inline]
     pub fn set(&mut self, now: Time, delay: Duration, settings: &Settings) -> Time {
         let expiry = match settings.behaviour.clock {
@@ -95,7 +95,7 @@ impl WheelSlot {
         self.expires
     }
 
-    /// Puts a timer where it belongs in the wheel.
+    /// Puts the timer into its slot (`enqueue_timer`).
     #[inline(never)]
     fn enqueue(&mut self, now: Time, expiry: Expiry) {
         let has_turned = self.last_expiry <= now && now.since(self.last_expiry) < TICK;
@@ -106,31 +106,31 @@ impl WheelSlot {
         *self = Self { tick: Some(expiry.tick), expires, level_shift, is_pending: true, ..*self };
     }
 
-    /// Whether it has come to its place now.
+    /// Whether the timer was put into its slot at this time.
     #[inline]
     pub fn was_enqueued(&self, now: Time) -> bool {
         self.enqueued_at == now
     }
 
-    /// A timer of the kernel, be it another one, has run out in this tick.
+    /// A timer of the kernel, this one or another, expired in this tick.
     #[inline]
     pub fn note_expiry(&mut self, now: Time) {
         self.last_expiry = now;
     }
 
-    /// When it runs out, though nobody may wait for it any more.
+    /// When the timer expires, even if it is no longer needed.
     #[inline]
     pub fn pending(&self) -> Time {
         if self.is_pending { self.expires } else { Time::NEVER }
     }
 
-    /// The timer's turn among those that run out now, if it does.
+    /// The timer's position among those that expire now, if it does.
     pub fn expiry_order(&self, now: Time) -> Option<OrderInWheel> {
         let is_due = self.is_pending && self.expires <= now;
         is_due.then_some((Reverse(self.level_shift), Reverse(self.enqueued_at)))
     }
 
-    /// Says whether it has run out since the last look.
+    /// Whether the timer has expired since the last call.
     #[inline]
     pub fn take_expiry(&mut self, now: Time) -> bool {
         let is_over = self.is_pending && self.expires <= now;
@@ -138,7 +138,7 @@ impl WheelSlot {
         is_over
     }
 
-    /// The timer is taken out of the wheel, and turns nothing any more (`sk_stop_timer`).
+    /// Removes the timer from the wheel (`sk_stop_timer`).
     pub fn cancel(&mut self) {
         (self.tick, self.is_pending) = (None, false);
     }
@@ -159,7 +159,7 @@ pub(crate) struct Timer {
     pub kind: Kind,
     pub at: Time,
     pub slot: WheelSlot,
-    /// How often it was set.
+    /// How often the timer was set.
     pub sets: u32,
 }
 
@@ -174,7 +174,7 @@ impl Timer {
         self.at = self.slot.set(now, delay, settings);
     }
 
-    /// Whether the timer runs and is set for a tail loss probe.
+    /// Whether the timer runs for a tail loss probe.
     #[inline]
     pub fn is_for_probe(&self) -> bool {
         self.kind == Kind::Probe && self.at != Time::NEVER

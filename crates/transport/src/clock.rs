@@ -1,7 +1,7 @@
-//! How finely a sender reads its clock.
+//! The granularity of a sender's clock.
 //!
-//! The standards leave the granularity open. Linux measures round trips in whole microseconds and
-//! idle times in jiffies of a millisecond, and results differ with that.
+//! The standards leave it open. Linux measures round trips in whole microseconds and idle times in
+//! jiffies of a millisecond, and results differ with that.
 
 use tcplab_units::{Duration, Time};
 
@@ -18,8 +18,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The departure time of a segment as the sender compares it with others
-    /// (`tcp_skb_sent_after`).
+    /// A segment's departure time, as it is compared with others (`tcp_skb_sent_after`).
     #[inline]
     #[must_use]
     pub fn departure(self, left_at: Time) -> Time {
@@ -39,7 +38,7 @@ impl Clock {
         }
     }
 
-    /// A length of time in the ticks of [`Self::elapsed`], rounded down.
+    /// A duration in the ticks of [`Self::elapsed`], rounded down.
     #[inline]
     #[must_use]
     pub fn in_ticks(self, length: Duration) -> Duration {
@@ -49,7 +48,7 @@ impl Clock {
         }
     }
 
-    /// The last moment from which [`Self::elapsed`] shows `ago` or more at `now`.
+    /// The latest time for which [`Self::elapsed`] returns `ago` or more at `now`.
     #[must_use]
     pub fn before(self, now: Time, ago: Duration) -> Time {
         match self {

@@ -4,25 +4,25 @@
 use tcplab_cc::Control;
 use tcplab_units::Time;
 
-/// How much of the window is used.
+/// The use of the congestion window.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CwndValidation {
-    /// The window was full in this round trip.
+    /// The window was full in this round trip (`is_cwnd_limited`).
     is_limited: bool,
-    /// Acknowledging this ends the round trip.
+    /// The round trip ends when this is acknowledged (`cwnd_usage_seq`).
     end: u64,
-    /// Linux: the most segments outstanding in a round trip in which the window was not full. None:
-    /// only a full window counts as full.
+    /// Linux: the most segments outstanding in a round trip in which the window was not full
+    /// (`max_packets_out`). None: only a full window counts as full.
     max_packets_out: Option<u64>,
-    /// The most segments outstanding since the window was last full.
+    /// The most segments outstanding since the window was last full (`snd_cwnd_used`).
     cwnd_used: u64,
-    /// When the window was last full or decided upon (`snd_cwnd_stamp`).
+    /// When the window was last full or set (`snd_cwnd_stamp`).
     cwnd_stamp: Time,
-    /// Something was sent since the last look.
+    /// New data was sent since the last validation.
     has_sent: bool,
 }
 
-/// Outstanding data when all that may leave has left.
+/// Outstanding data, after everything that may leave has left.
 #[derive(Clone, Copy, Debug)]
 pub struct Outstanding {
     /// The oldest that is not acknowledged.
@@ -34,7 +34,8 @@ pub struct Outstanding {
 }
 
 impl CwndValidation {
-    /// Whether the window may grow. In slow start, Linux is content with one half used.
+    /// Whether the window limited the sender and may grow (`tcp_is_cwnd_limited`). In slow start,
+    /// half of it is enough in Linux.
     #[inline]
     #[must_use]
     pub fn is_full(&self, control: &Control) -> bool {
@@ -43,49 +44,49 @@ impl CwndValidation {
             || (in_slow_start && self.max_packets_out.is_some_and(|most| control.cwnd < 2 * most))
     }
 
-    /// Data leaves.
+    /// New data leaves.
     #[inline]
     pub fn note_sent(&mut self) {
         self.has_sent = true;
     }
 
-    /// Whether data left since the last look.
+    /// Whether new data left since the last validation.
     #[inline]
     #[must_use]
     pub fn has_sent_new_data(&self) -> bool {
         self.has_sent
     }
 
-    /// The same; the look is taken.
+    /// Whether new data left since the last validation; the flag is cleared.
     #[inline]
     pub fn take_sent_new_data(&mut self) -> bool {
         std::mem::take(&mut self.has_sent)
     }
 
-    /// The window has just been decided upon.
+    /// The window was set now.
     #[inline]
     pub fn stamp_cwnd(&mut self, now: Time) {
         self.cwnd_stamp = now;
     }
 
-    /// When the window was last full or decided upon.
+    /// When the window was last full or set.
     #[must_use]
     pub fn cwnd_stamp(&self) -> Time {
         self.cwnd_stamp
     }
 
-    /// The window begins anew after an idle time.
+    /// Validation restarts after an idle time, or after the window was full.
     pub fn restart(&mut self, now: Time) {
         (self.cwnd_used, self.cwnd_stamp) = (0, now);
     }
 
-    /// The most segments outstanding since the window was last full; the count begins anew.
+    /// The most segments outstanding since the window was last full; the count restarts.
     pub fn take_cwnd_used(&mut self) -> u64 {
         std::mem::take(&mut self.cwnd_used)
     }
 
-    /// All that may leave has left, and the window kept the rest back if `limited`. It counts as
-    /// used while the flight that filled it is being acknowledged.
+    /// Everything that may leave has left. `limited`: the window held the rest back. The window
+    /// counts as full while the flight that filled it is being acknowledged.
     #[inline]
     pub fn on_flight(&mut self, limited: bool, out: Outstanding) {
         if limited {
@@ -94,8 +95,8 @@ impl CwndValidation {
         self.is_limited = out.una < self.end;
     }
 
-    /// The same as Linux counts it, round trip by round trip (`tcp_cwnd_validate`). Says whether a
-    /// part of the window is unused.
+    /// Validation by round trips, as in Linux (`tcp_cwnd_validate`). Returns whether a part of the
+    /// window is unused.
     #[inline]
     pub fn on_round(
         &mut self,

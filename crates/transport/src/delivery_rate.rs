@@ -1,8 +1,8 @@
-//! Delivery rate: one sample with every ACK that delivers something.
+//! Delivery rate: one sample for every ACK that delivers something.
 //!
-//! A sample spans the round trip of the newest segment delivered. Its count is the segments
-//! delivered between that segment's departure and its ACK. Its interval is the longer of the times
-//! in which they were sent and acknowledged, because ACKs can arrive faster than the path delivers.
+//! A sample spans the round trip of the newest segment delivered. It counts the segments delivered
+//! between that segment's departure and its ACK. Its interval is the longer of the times in which
+//! they were sent and acknowledged, because ACKs can arrive faster than the path delivers.
 //!
 //! - Cheng, Cardwell, Hassas Yeganeh, Jacobson: Delivery rate estimation,
 //!   draft-cheng-iccrg-delivery-rate-estimation. `C.` and `P.` are its names.
@@ -21,11 +21,11 @@ const PICOS: u128 = 1_000_000_000_000;
 /// The sender's counts when a segment left.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
-    /// Segments delivered until then, and when the last of them was (`P.delivered`,
+    /// Segments delivered until then, and the time of the last delivery (`P.delivered`,
     /// `P.delivered_time`).
     delivered: u64,
     delivered_at: Time,
-    /// Where the sample's time of sending begins (`P.first_sent_time`).
+    /// Start of the sample's sending time (`P.first_sent_time`).
     first_sent: Time,
     /// Segments marked lost until then.
     lost: u64,
@@ -45,34 +45,33 @@ struct Newest {
 /// The delivery-rate estimator of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryRate {
-    /// One for each segment on the scoreboard, in its order.
+    /// The state of each segment on the scoreboard, in its order.
     departures: VecDeque<Departure>,
     newest: Option<Newest>,
-    /// When the newest segment delivered had left (`C.first_sent_time`).
+    /// When the newest delivered segment had left (`C.first_sent_time`).
     first_sent: Time,
-    /// When something was last delivered (`C.delivered_time`).
+    /// The time of the last delivery (`C.delivered_time`).
     delivered_at: Time,
-    /// Until more than this is delivered, samples say how fast the application was
-    /// (`C.app_limited`).
+    /// Samples are application-limited until more than this is delivered (`C.app_limited`).
     app_limited: Option<u64>,
-    /// Segments and time of the last sample that says what the path can do.
+    /// Segments and interval of the last sample that shows the rate of the path.
     last: Option<(u64, Duration)>,
-    /// The controller wants to hear of each segment lost.
+    /// The controller asks for samples and for each lost segment.
     reports_losses: bool,
-    /// Those found lost and not reported yet.
+    /// Lost segments that are not reported yet.
     lost: Vec<Departure>,
 }
 
 /// The deliveries of one ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
-    /// Segments delivered by it.
+    /// Segments delivered by the ACK.
     pub count: u64,
-    /// The receiver may have waited for more.
+    /// The receiver may have delayed the ACK.
     pub is_delayed: bool,
 }
 
-/// The sender's counts, in segments.
+/// The sender's counters, in segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals {
     /// Delivered since the connection began.
@@ -92,20 +91,20 @@ pub struct SenderState {
     pub lost: u64,
     /// Payload bytes of a full segment.
     pub mss: u64,
-    /// The least RTT of the path.
+    /// Minimum RTT of the path.
     pub min_rtt: Duration,
     /// The clock that measures intervals.
     pub clock: Clock,
 }
 
 impl DeliveryRate {
-    /// An estimator without samples; `reports_losses`: the controller asks for them.
+    /// An estimator without samples. `reports_losses`: the controller asks for samples.
     #[must_use]
     pub fn new(reports_losses: bool) -> Self {
         Self { reports_losses, ..Self::default() }
     }
 
-    /// Another controller asks for samples, or does not.
+    /// Another controller, which asks for samples or does not.
     pub fn set_listener(&mut self, listens: bool) {
         self.reports_losses = listens;
         self.lost.clear();
@@ -117,13 +116,13 @@ impl DeliveryRate {
         self.reports_losses
     }
 
-    /// Whether the application has been the limit.
+    /// Whether samples are application-limited at present.
     #[inline]
     pub fn is_app_limited(&self) -> bool {
         self.app_limited.is_some()
     }
 
-    /// The segments that had been delivered when the newest segment left that this ACK delivers.
+    /// Segments that were delivered before the newest segment left that this ACK delivers.
     #[inline]
     pub fn delivered_at_send(&self) -> Option<u64> {
         self.newest.map(|newest| newest.departure.delivered)
@@ -137,16 +136,16 @@ impl DeliveryRate {
         }
     }
 
-    /// Segments were split or joined: the new ones begin in those at `places`.
+    /// Segments were cut or joined. Each new one begins in the old one at the given place.
     pub fn resegment(&mut self, places: &[usize]) {
         let kept = places.iter().map_while(|&place| self.departures.get(place).copied());
         self.departures = kept.collect();
     }
 
-    /// The segment at `place` is delivered; it had left at `left_at` and ends at `end`.
+    /// The segment at `place` is delivered. It had left at `left_at` and ends at `end`.
     #[inline]
     pub fn on_delivered(&mut self, place: usize, left_at: Time, end: u64) {
-        // A SACK may report many: the one that left last counts.
+        // Of several delivered segments, the one that left last counts.
         let is_newest =
             self.newest.is_none_or(|newest| (left_at, end) > (self.first_sent, newest.end));
         if is_newest && let Some(&departure) = self.departures.get(place) {
@@ -155,7 +154,7 @@ impl DeliveryRate {
         }
     }
 
-    /// The segment at `place` is found lost.
+    /// The segment at `place` is lost.
     #[inline]
     pub fn on_lost(&mut self, place: usize) {
         if self.reports_losses {
@@ -163,18 +162,18 @@ impl DeliveryRate {
         }
     }
 
-    /// The rate of the last sample that the application did not limit, or that was as fast
+    /// The rate of the last sample that was not application-limited, or was as fast
     /// (`tcpi_delivery_rate`).
     pub fn last_rate(&self, mss: u64) -> Option<Rate> {
         self.last.map(|(delivered, interval)| rate(delivered * mss, interval))
     }
 
-    /// A segment has left that stands at `place`, or is new at the end. `alone`: nothing was
-    /// outstanding before it.
+    /// A segment at `place` has left, or a new one at the end. `alone`: nothing was outstanding
+    /// before it.
     #[inline]
     pub fn on_sent(&mut self, now: Time, place: usize, alone: bool, totals: Totals) {
         if alone {
-            // Samples begin with this departure, and not with the last ACK before the pause.
+            // Samples begin with this departure, not with the last ACK before the pause.
             self.first_sent = now;
             self.delivered_at = now;
         }
@@ -192,7 +191,7 @@ impl DeliveryRate {
         }
     }
 
-    /// An estimator that begins in the middle of a connection: the `outstanding` segments count as
+    /// An estimator that starts in the middle of a connection: the `outstanding` segments count as
     /// sent now.
     #[must_use]
     pub fn midway(now: Time, outstanding: u64, totals: Totals) -> Self {
@@ -203,7 +202,7 @@ impl DeliveryRate {
         rates
     }
 
-    /// Makes the sample of an ACK. Only a controller that asked for samples gets it.
+    /// The sample of an ACK (`tcp_rate_gen`). Only controllers that asked for samples get it.
     #[inline]
     pub fn sample(&mut self, now: Time, ack: Delivery, state: SenderState) -> Option<RateSample> {
         let SenderState { delivered, lost, mss, min_rtt, clock } = state;
@@ -217,7 +216,7 @@ impl DeliveryRate {
         let sending = clock.elapsed(left_at, departure.first_sent);
         let acking = clock.elapsed(now, departure.delivered_at);
         let interval = sending.max(acking);
-        // Less than a round trip: the first copy of a retransmitted segment arrived.
+        // Less than the minimum RTT: an earlier transmission was delivered.
         if interval < min_rtt || interval.is_zero() {
             return None;
         }
@@ -243,20 +242,20 @@ impl DeliveryRate {
         })
     }
 
-    /// The application is the limit until more than `until` segments are delivered.
+    /// Samples are application-limited until more than `until` segments are delivered.
     pub fn mark_app_limited(&mut self, until: u64) {
         self.app_limited = Some(until);
     }
 
-    /// Whether segments were found lost that the controller has not heard of.
+    /// Whether there are lost segments to report.
     #[inline]
     #[must_use]
     pub fn has_losses(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// The segments found lost since the last call, of `all` lost so far, as if they had been found
-    /// one after the other.
+    /// Reports the segments lost since the last call, of `all` lost so far, as if they had been
+    /// lost one after the other.
     pub fn take_losses(&mut self, all: u64) -> impl Iterator<Item = Lost> + use<> {
         let found = std::mem::take(&mut self.lost);
         let count = found.len();
@@ -269,7 +268,7 @@ impl DeliveryRate {
     }
 }
 
-/// In whole bytes a second, as the kernel counts.
+/// In whole bytes a second, as in the kernel.
 fn rate(bytes: u64, interval: Duration) -> Rate {
     let per_second = u128::from(bytes) * PICOS / u128::from(interval.as_picos().max(1));
     Rate::from_bits_per_second(u64::try_from(per_second * 8).unwrap_or(u64::MAX))

@@ -1,47 +1,48 @@
-//! Pacing: a burst takes as long as the rate says, and the next one leaves when that time is over
-//! (`tcp_update_skb_after_send`, `tcp_pacing_check`).
+//! Pacing: each burst takes the time that its bytes need at the pacing rate, and the next one
+//! leaves after that time (`tcp_update_skb_after_send`, `tcp_pacing_check`).
 
 use tcplab_units::{Duration, Time};
 
 const NANOS: u128 = 1_000_000_000;
 
-/// The departure time of the next burst.
+/// The pacing of a sender's bursts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacing {
-    /// The next burst leaves no earlier (`tcp_wstamp_ns`).
+    /// The earliest departure of the next burst (`tcp_wstamp_ns`).
     next: Time,
-    /// A burst is held back until then.
+    /// A burst waits for that time.
     is_holding: bool,
     /// The sender paces.
     is_on: bool,
-    /// The departure time of the burst that is leaving, how late it was, and its bytes so far.
+    /// The departure of the present burst, by how much it was late, and its bytes so far.
     burst_departure: Time,
     credit: Duration,
+    /// Bytes that count for the rate.
     bytes: u64,
 }
 
-/// A packet that leaves, as pacing sees it.
+/// A packet that leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
     /// Bytes that the rate counts.
     pub bytes: u64,
-    /// The packet belongs to the same burst as the one before.
+    /// The packet belongs to the same burst as the one before it.
     pub goes_on: bool,
-    /// Bytes a second; 0 paces nothing.
+    /// The pacing rate in bytes a second; 0 does not delay the next burst.
     pub rate: u64,
-    /// Departure times are whole nanoseconds.
+    /// Departure times are rounded to whole nanoseconds.
     pub in_nanos: bool,
 }
 
 impl Pacing {
-    /// Whether a burst is held back.
+    /// Whether a burst is waiting.
     #[inline]
     #[must_use]
     pub fn is_holding(&self) -> bool {
         self.is_holding
     }
 
-    /// Whether the packet that left last was paced.
+    /// Whether the last packet was paced.
     #[inline]
     #[must_use]
     pub fn is_on(&self) -> bool {
@@ -55,14 +56,14 @@ impl Pacing {
         self.next
     }
 
-    /// The departure of the burst that is leaving.
+    /// The departure of the present burst.
     #[inline]
     #[must_use]
     pub fn burst_departure(&self) -> Time {
         self.burst_departure
     }
 
-    /// The departure of the burst that is held back; never, if none is.
+    /// The departure of the waiting burst; never, if there is none.
     #[inline]
     #[must_use]
     pub fn due(&self) -> Time {
@@ -76,21 +77,21 @@ impl Pacing {
         Duration::from_millis(self.next.max(now).since(now).as_millis())
     }
 
-    /// The pacing timer ran out.
+    /// The pacing timer expired.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
         self.is_holding &= self.next > now;
     }
 
-    /// Whether a burst must wait, if bursts are paced here at all; the timer then runs for it.
+    /// Whether the next burst must wait, if the sender paces here at all; the timer then runs.
     #[inline]
     pub fn hold(&mut self, now: Time, paces: bool) -> bool {
         self.is_holding = paces && self.next > now;
         self.is_holding
     }
 
-    /// A packet leaves, and the next burst is put off by the time that its bytes take. A burst that
-    /// leaves late makes up for that, by half of its own time at the most.
+    /// A packet leaves, and delays the next burst by the time that its bytes take. A burst that
+    /// leaves late shortens that by its delay, by at most half.
     #[inline]
     pub fn on_sent(&mut self, now: Time, burst: Burst) {
         self.is_on = true;
@@ -106,7 +107,7 @@ impl Pacing {
             let time = Duration::from_nanos(nanos as u64);
             self.next += time.saturating_sub(self.credit.min(time / 2));
             if burst.in_nanos {
-                // Half of the time is in whole nanoseconds as well.
+                // Halves are rounded to whole nanoseconds, too.
                 self.next = self.next.in_nanos();
             }
         }

@@ -1,13 +1,13 @@
-//! Counts round trips, once for all congestion controllers: a round ends when the first data sent
-//! after its start is acknowledged.
+//! Counts round trips for all congestion controllers: a round ends when the first data sent after
+//! its start is acknowledged.
 
 use tcplab_cc::{Ack, Round};
 use tcplab_units::{Duration, Time};
 
-/// The round trip in progress.
+/// The present round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounds {
-    /// Acknowledging more than this ends the round.
+    /// The round ends when more than this is acknowledged.
     end: u64,
     started: Time,
     min: Option<Duration>,

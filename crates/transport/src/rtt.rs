@@ -2,7 +2,7 @@
 
 use tcplab_units::Duration;
 
-/// An eighth of a microsecond, in which Linux keeps the smoothed RTT.
+/// An eighth of a microsecond: the unit of Linux's smoothed RTT.
 pub const EIGHTH: Duration = Duration::from_nanos(125);
 
 /// How RTT samples become a retransmission timeout.
@@ -21,13 +21,13 @@ pub struct RtoLimits {
     pub estimator: RtoEstimator,
     /// Before the first sample (RFC 6298 §2.1).
     pub initial: Duration,
-    /// The least (RFC 6298 §2.4).
+    /// Minimum (RFC 6298 §2.4).
     pub min: Duration,
-    /// The greatest (RFC 6298 §2.5).
+    /// Maximum (RFC 6298 §2.5).
     pub max: Duration,
 }
 
-/// Round-trip times of a connection.
+/// RTT estimation and RTO of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Rtt {
     srtt: Duration,
@@ -36,17 +36,17 @@ pub struct Rtt {
     estimate: Estimate,
     /// RTO without backoff.
     base: Duration,
-    /// How often the RTO was doubled since the last sample.
+    /// Doublings of the RTO since the last sample.
     backoff: u32,
-    /// Extremes of the RTTs of the newest segments delivered, which waited least for their ACK.
+    /// Minimum and maximum RTT of the newest segments delivered, whose ACKs were delayed least.
     min: Duration,
     max: Duration,
-    /// The last RTT; zero until there is one.
+    /// The latest RTT; zero until there is one.
     latest: Duration,
     /// The sum in nanoseconds: in picoseconds, a fast connection would pass 64 bits within minutes.
     sum_nanos: u64,
     count: u64,
-    /// The least RTT of the path, the handshake's included; [`Duration::MAX`] until there is one.
+    /// Minimum RTT of the path, the handshake included; [`Duration::MAX`] until there is one.
     min_of_path: Duration,
 }
 
@@ -61,17 +61,18 @@ enum Estimate {
     Linux(Deviation),
 }
 
-/// Four times the mean deviation in microseconds; its maximum of a round trip counts.
+/// Linux's RTT variation in microseconds: four times the mean deviation (`mdev`), its maximum in
+/// the present round trip (`mdev_max`), and the variation in force.
 #[derive(Clone, Copy, Debug)]
 struct Deviation {
     now: u32,
     max: u32,
     rttvar: u32,
-    /// Acknowledging more than this ends the round trip.
+    /// The round trip ends when more than this is acknowledged.
     end: u64,
 }
 
-/// The progress of the connection when an RTT is measured.
+/// The sequence space when an RTT is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Progressed {
     /// The oldest that is not acknowledged.
@@ -107,7 +108,7 @@ impl Rtt {
             RtoEstimator::Rfc6298 => self.sample_as_rfc(rtt),
         };
         self.base = rto.max(limits.min).min(limits.max);
-        // §5 (5.7): only a new measurement ends the backoff.
+        // §5 (5.7): only a new sample ends the backoff.
         self.backoff = 0;
     }
 
@@ -123,12 +124,13 @@ impl Rtt {
             rtt / 2
         };
         self.estimate = Estimate::Rfc { rttvar };
-        // The clock is finer than any G worth adding; §2.4 and §2.5 bound the result.
+        // The clock granularity G is negligible; §2.4 and §2.5 bound the result.
         self.srtt + rttvar * 4
     }
 
-    /// `tcp_rtt_estimator` and `__tcp_set_rto`: the deviation counts by its maximum of each round
-    /// trip, is at least the minimum RTO, falls slowly, and hardly grows with RTTs that shrink.
+    /// `tcp_rtt_estimator` and `__tcp_set_rto`: the variation is the maximum deviation of each
+    /// round trip, at least the minimum RTO; it falls slowly, and an RTT below the smoothed one
+    /// raises it little.
     fn sample_as_linux(&mut self, rtt: Duration, at: Progressed, limits: &RtoLimits) -> Duration {
         let measured = micros(rtt).max(1);
         let least = micros(limits.min);
@@ -164,39 +166,38 @@ impl Rtt {
         Duration::from_millis(rto.div_ceil(1000))
     }
 
-    /// The least RTT of the path; [`Duration::MAX`] until there is one.
+    /// Minimum RTT of the path; [`Duration::MAX`] until there is one.
     #[inline]
     #[must_use]
     pub fn min_rtt(&self) -> Duration {
         self.min_of_path
     }
 
-    /// An RTT of the path.
+    /// Takes an RTT of the path (`tcp_update_rtt_min`).
     #[inline]
     pub fn update_min_rtt(&mut self, rtt: Duration) {
         self.min_of_path = self.min_of_path.min(rtt);
     }
 
-    /// The last RTT of a segment sent once; zero until there is one.
+    /// The latest RTT of a segment sent once; zero until there is one.
     #[must_use]
     pub fn latest(&self) -> Duration {
         self.latest
     }
 
-    /// The least and the greatest RTT of those counted, how many they are, and their sum in
-    /// nanoseconds.
+    /// Minimum, maximum, number and sum in nanoseconds of the recorded RTTs.
     #[must_use]
     pub fn recorded(&self) -> (Duration, Duration, u64, u64) {
         (self.min, self.max, self.count, self.sum_nanos)
     }
 
-    /// The counts of the report begin anew.
+    /// Clears the recorded RTTs.
     pub fn restart_record(&mut self) {
         (self.min, self.max) = (Duration::MAX, Duration::ZERO);
         (self.sum_nanos, self.count) = (0, 0);
     }
 
-    /// Counts an RTT in what is reported of the connection.
+    /// Records an RTT for the statistics of the connection.
     #[inline]
     pub fn record(&mut self, rtt: Duration) {
         self.min = self.min.min(rtt);
@@ -206,18 +207,18 @@ impl Rtt {
         self.count += 1;
     }
 
-    /// The mean of the RTTs counted.
+    /// Mean of the recorded RTTs.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.sum_nanos / self.count)
     }
 
-    /// The RTO after `times` timeouts in a row, doubled with each.
+    /// The RTO after `times` timeouts in a row: doubled with each.
     #[cold]
     pub fn backed_off(&self, times: u32, limits: &RtoLimits) -> Duration {
         self.base.saturating_mul(1 << times.min(32)).min(limits.max)
     }
 
-    /// Zero until the first sample.
+    /// The smoothed RTT; zero until the first sample.
     #[inline]
     pub fn srtt(&self) -> Duration {
         self.srtt
@@ -246,12 +247,12 @@ impl Rtt {
         self.base
     }
 
-    /// The timer ran out: the next one is twice as long (§5.5).
+    /// The retransmission timer expired: the next RTO is twice as long (§5.5).
     pub fn back_off(&mut self) {
         self.backoff += 1;
     }
 
-    /// The SYN had to be repeated: data starts with an RTO of at least three seconds (§5.7;
+    /// The SYN was retransmitted: data starts with an RTO of at least three seconds (§5.7;
     /// `TCP_TIMEOUT_FALLBACK` in Linux).
     pub fn after_syn_timeout(&mut self, limits: &RtoLimits) {
         self.backoff = 0;
@@ -263,8 +264,7 @@ fn micros(duration: Duration) -> u32 {
     u32::try_from(duration.as_picos() / 1_000_000).unwrap_or(u32::MAX)
 }
 
-/// A value in the kernel's 32 bits. An RTT beyond them (537 s) wraps in the kernel and saturates
-/// here.
+/// A value in the kernel's 32 bits. An RTT above 537 s wraps in the kernel and saturates here.
 fn in_32_bits(value: i64) -> u32 {
     value.clamp(0, i64::from(u32::MAX)) as u32
 }

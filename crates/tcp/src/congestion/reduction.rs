@@ -1,4 +1,4 @@
-//! A smaller window, reached over a round trip.
+//! Window reduction spread over a round trip.
 //!
 //! - Proportional rate reduction: by sending less than is delivered (RFC 6937, RFC 9937 as in
 //!   Linux: packet conservation, and slow start only while nothing more is found lost).
@@ -7,34 +7,35 @@
 
 use crate::settings::WindowReduction;
 
-/// A reduction under way. Counts are of segments.
+/// A reduction in progress. Counts are of segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CwndReduction {
-    /// The window it leads to.
+    /// The window at its end.
     target: u64,
     way: Way,
-    /// The window now.
+    /// The present window.
     pub cwnd: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Proportional {
-        /// The window when it began: `RecoverFS`.
+        /// The window when the reduction began: `RecoverFS`.
         before: u64,
         delivered: u64,
         sent: u64,
     },
     Halving {
-        /// Where it ends.
+        /// The window below which it does not halve.
         floor: u64,
-        /// The last ACK was the first of two.
+        /// The last ACK was the first of a pair.
         is_second: bool,
     },
 }
 
 impl CwndReduction {
-    /// From the window `before` to `target`, unless that is to be at once. Halving ends at `floor`.
+    /// A reduction from the window `before` to `target`; none if the reduction is immediate. Rate
+    /// halving ends at `floor`.
     pub fn begin(way: WindowReduction, before: u64, target: u64, floor: u64) -> Option<Self> {
         let way = match way {
             WindowReduction::AtOnce => return None,
@@ -46,7 +47,7 @@ impl CwndReduction {
         Some(Self { target, way, cwnd: before })
     }
 
-    /// An ACK delivered so many and found so many lost; `advanced`: it acknowledged data.
+    /// An ACK delivered and lost this many segments. `advanced`: it acknowledged data.
     pub fn on_ack(&mut self, delivered: u64, lost: u64, advanced: bool, in_flight: u64) {
         if delivered == 0 {
             return;
@@ -55,7 +56,8 @@ impl CwndReduction {
             Way::Proportional { before, delivered: so_far, sent } => {
                 *so_far += delivered;
                 let mut more = if in_flight > self.target {
-                    // Proportionally: of each window delivered, a target's worth is sent.
+                    // Proportional: for each `before` segments delivered, `target` segments are
+                    // sent.
                     let due = (self.target * *so_far).div_ceil(*before);
                     due.saturating_sub(*sent)
                 } else {
@@ -73,13 +75,13 @@ impl CwndReduction {
                 if std::mem::replace(is_second, !*is_second) && self.cwnd > *floor {
                     self.cwnd -= 1;
                 }
-                // However much was found lost or delivered, an ACK brings one segment at the most.
+                // An ACK releases at most one segment, however much it delivers or finds lost.
                 self.cwnd = self.cwnd.min(in_flight + 1);
             }
         }
     }
 
-    /// Leads to this window from now on.
+    /// Changes the target.
     pub fn set_target(&mut self, target: u64) {
         self.target = target;
     }
@@ -90,8 +92,7 @@ impl CwndReduction {
         }
     }
 
-    /// The window at the end, where it depends on how the reduction went. `burst` segments may
-    /// leave at once then.
+    /// The window at the end of rate halving, which allows a burst of at most `burst` segments.
     pub fn final_cwnd(&self, in_flight: u64, burst: u64) -> Option<u64> {
         let is_halving = matches!(self.way, Way::Halving { .. });
         is_halving.then(|| self.cwnd.min(self.target).min(in_flight + burst))

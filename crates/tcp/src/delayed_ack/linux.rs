@@ -1,6 +1,6 @@
-//! When Linux acknowledges: every segment while the connection begins and while the window opens,
-//! then every second; a lone one after a delay that follows the pace of arrivals; duplicates with a
-//! little patience, so that several become one.
+//! Delayed ACKs of Linux: quick ACKs for every segment while the connection starts and while the
+//! window grows, then one for every second segment; an ACK of a lone segment after a delay (ATO)
+//! that adapts to the interval of arrivals; duplicate ACKs compressed, so that several become one.
 //!
 //! `tcp_event_data_recv`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`, `tcp_cleanup_rbuf`.
 
@@ -13,83 +13,85 @@ use tcplab_units::{Duration, Time};
 /// Milliseconds: `TCP_ATO_MIN`, `TCP_DELACK_MAX`.
 const ATO_MIN: u64 = 40;
 const DELAY_MAX: u64 = 200;
-/// How long a delayed ACK may wait at the most where nothing else says so: half a second.
+/// The longest delay without a tighter limit: half a second.
 const ATO_MAX: u64 = 500;
-/// Quick ACKs for a mark: its sender may have next to no window (`tcp_enter_quickack_mode`).
+/// Quick ACKs for an ECN mark: its sender's window may be very small (`tcp_enter_quickack_mode`).
 const QUICKACKS_FOR_MARK: u32 = 2;
-/// Duplicates that are told at once, one by one, and the most that wait for one ACK.
+/// Duplicate ACKs that leave at once, and the most that one compressed ACK replaces
+/// (`tcp_comp_sack_nr`).
 const DUPLICATES_AT_ONCE: u8 = 3;
 const MOST_COMPRESSED: u8 = 44;
-/// Duplicates wait for 5 % of the RTT, at most a millisecond, and the slack of the timer.
+/// A compressed ACK waits for 5 % of the RTT and at most a millisecond (`tcp_comp_sack_delay_ns`),
+/// plus the slack of its timer (`tcp_comp_sack_slack_ns`).
 const MOST_DELAY: Duration = Duration::from_millis(1);
 pub(super) const SLACK: Duration = Duration::from_micros(100);
 
-/// The acknowledgments owed to the peer.
+/// The ACK that is owed to the peer (`icsk_ack`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LinuxDelayedAck {
-    /// Delay of lone segments, in milliseconds; 0 before there was any.
+    /// Delay of the ACK of a lone segment, in milliseconds; 0 before the first segment.
     ato: u64,
     last_arrival: u64,
-    /// Segments still to be acknowledged at once.
+    /// Quick ACKs left.
     quick: u32,
-    /// Payload bytes of a full segment.
+    /// Payload bytes of a full segment (`rcv_mss`).
     full: u64,
-    /// The answer is to carry the ACK: both ends talk in turn, or the peer has sent its last
-    /// (pingpong mode).
+    /// Pingpong mode: the ACK waits for data that carries it, as both ends send in turn, or the
+    /// peer has sent its FIN.
     is_pingpong: bool,
-    /// An ACK is owed.
+    /// An ACK is scheduled (`ICSK_ACK_SCHED`).
     scheduled: bool,
-    /// When the delay of that is over, in milliseconds of the clock.
+    /// When its delay ends, in milliseconds of the clock.
     timeout: Option<u64>,
-    /// Small or pushed segments that wait for their ACK.
+    /// Small or pushed segments that are not acknowledged (`ICSK_ACK_PUSHED`, `ICSK_ACK_PUSHED2`).
     pushed: u8,
     dup_acks_sent: u8,
     compressed: u8,
-    /// The earliest expiry of the timer of compressed ACKs. The ACK leaves with the next
-    /// high-resolution timer after it, at the latest `SLACK` later.
+    /// When the timer of compressed ACKs expires at the earliest. The ACK leaves with the next
+    /// high-resolution timer after that, at the latest `SLACK` later.
     compressed_until: Time,
-    /// The ACK that the duplicates wait for.
+    /// RCV.NXT of the compressed duplicate ACKs.
     compressed_next: u64,
-    /// When the last segment came.
+    /// When the last segment arrived.
     last_segment: Option<Time>,
-    /// When the timer of delayed ACKs runs out. An ACK that leaves earlier does not stop it.
+    /// The delayed-ACK timer. An ACK that leaves earlier does not stop it.
     timer: WheelSlot,
 }
 
-/// A segment with data that arrived.
+/// A received data segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
     pub size: SizeClass,
-    /// Payload bytes of a full segment, this one included.
+    /// Payload bytes of a full segment, with this segment taken into account.
     pub full: u64,
     pub pushed: bool,
-    /// In order, and with that of use; otherwise out of order.
+    /// The segment was in order and carried new data.
     pub in_order: bool,
     pub ecn_signs: EcnSigns,
-    /// Data is missing before some that arrived.
+    /// Data is missing before data that was received.
     pub has_gap: bool,
     /// SACK blocks report out-of-order data.
     pub has_sack: bool,
     /// The segment forced out the pending compressed ACK (`tcp_sack_new_ofo_skb`).
     pub flushed_ack: bool,
-    /// The last gap was filled by it.
+    /// The segment filled the last gap.
     pub fills_gap: bool,
-    /// All that the peer sends has arrived.
+    /// The peer's FIN has been received in order.
     pub finished: bool,
-    /// The next offset expected, and the last that was acknowledged.
+    /// RCV.NXT, and the last acknowledgment sent.
     pub next: u64,
     pub acked: u64,
     /// The window last offered.
     pub window: u64,
-    /// A window as large could be offered now.
+    /// A window as large as that could be offered now.
     pub can_repeat_window: bool,
-    /// This segment made the window larger.
+    /// The segment made the window grow.
     pub opened: bool,
-    /// Less than half of the buffer is free.
+    /// Less than half of the receive buffer is free.
     pub is_short: bool,
     /// When the connection was established.
     pub since: Time,
-    /// The RTT as the sending half sees it, the least that any half sees, and the timeout.
+    /// The sender's smoothed RTT, the smaller RTT of both halves, and the RTO.
     pub srtt: Duration,
     pub rtt: Duration,
     pub rto: Duration,
@@ -100,8 +102,8 @@ fn clock(now: Time) -> u64 {
 }
 
 impl LinuxDelayedAck {
-    /// For a connection that stands since then: pauses count from there
-    /// (`tcp_create_openreq_child`).
+    /// The state of a connection that was established at `since`, from when on gaps between
+    /// arrivals count (`tcp_create_openreq_child`).
     pub fn new(since: Time) -> Self {
         Self { last_arrival: clock(since), ..Self::default() }
     }
@@ -111,43 +113,44 @@ impl LinuxDelayedAck {
         self.last_segment = Some(now);
     }
 
-    /// The turn of the timer of delayed ACKs among those that run out now.
+    /// The delayed-ACK timer's position among the kernel's timers that expire now.
     pub fn expiry_order(&self, now: Time) -> Option<OrderInWheel> {
         self.timer.expiry_order(now)
     }
 
-    /// The place of that timer.
+    /// The delayed-ACK timer's slot in the wheel.
     pub fn slot(&mut self) -> &mut WheelSlot {
         &mut self.timer
     }
 
-    /// When that runs out.
+    /// When the delayed-ACK timer expires.
     #[inline]
     pub fn pending(&self) -> Time {
         self.timer.pending()
     }
 
-    /// No more quick ACKs.
+    /// Quick ACKs end.
     pub fn end_quickack(&mut self) {
         self.quick = 0;
     }
 
-    /// Whether duplicates wait for their ACK.
+    /// Whether a compressed ACK is waiting.
     pub fn is_compressing(&self) -> bool {
         self.compressed > 0
     }
 
-    /// Until when they wait whatever happens.
+    /// When the compressed ACK may leave at the earliest.
     pub fn compressed_until(&self) -> Time {
         self.compressed_until
     }
 
-    /// Whether the timer of delayed ACKs runs (`ICSK_ACK_TIMER`).
+    /// Whether the delayed-ACK timer is needed (`ICSK_ACK_TIMER`).
     pub fn is_waiting(&self) -> bool {
         self.timeout.is_some()
     }
 
-    /// When the ACK must have left; `Time::ZERO` is now.
+    /// Data arrived: returns when the ACK leaves at the latest; `Time::ZERO` is now
+    /// (`__tcp_ack_snd_check`).
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
         self.full = arrived.full;
@@ -184,23 +187,23 @@ impl LinuxDelayedAck {
         if !arrived.has_gap {
             return self.delay(now, arrived, settings);
         }
-        // Duplicates are counted where there is no SACK, so none is held back.
+        // Without SACK the sender counts duplicate ACKs, so none is compressed.
         if !arrived.has_sack {
             return Time::ZERO;
         }
         self.compress(now, arrived)
     }
 
-    /// The first mark came, or what could not be marked.
+    /// A CE mark arrived, or data that is not ECN-capable (`tcp_enter_quickack_mode`).
     pub fn on_ce_mark(&mut self, window: u64) {
         self.enter_quickack(window, QUICKACKS_FOR_MARK);
         self.is_pingpong = false;
         self.ato = ATO_MIN;
     }
 
-    /// A repair came that was not needed: its sender does not get our ACKs, or not in time. The ACK
-    /// for it counts among the quick ones unless an ACK has left since the segment was new
-    /// (`tcp_data_queue`, and `tcp_send_dupack` for what is older).
+    /// A spurious retransmission arrived: its sender does not get our ACKs in time. The ACK for it
+    /// counts as a quick ACK, unless an ACK has left since the data was new (`tcp_data_queue`, and
+    /// `tcp_send_dupack` for older data).
     pub fn on_old_data(&mut self, recent: bool, window: u64, settings: &Settings) {
         self.enter_quickack(window, settings.quick_ack);
         self.is_pingpong = false;
@@ -208,12 +211,14 @@ impl LinuxDelayedAck {
         self.scheduled |= recent;
     }
 
+    /// Starts quick ACKs (`tcp_incr_quickack`).
     fn enter_quickack(&mut self, window: u64, most: u32) {
         let segments = window / (2 * self.full);
         let segments = if segments == 0 { 2 } else { segments }.min(u64::from(most));
         self.quick = self.quick.max(segments as u32);
     }
 
+    /// Adapts the ATO to the interval of arrivals (`tcp_event_data_recv`).
     fn adapt(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
         let rto = arrived.rto.as_millis();
         if self.ato == 0 {
@@ -232,6 +237,7 @@ impl LinuxDelayedAck {
         self.last_arrival = clock(now);
     }
 
+    /// Schedules a delayed ACK (`tcp_send_delayed_ack`).
     fn delay(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         let mut ato = self.ato;
         if ato > ATO_MIN {
@@ -242,7 +248,8 @@ impl LinuxDelayedAck {
             }
             ato = ato.min(most);
         }
-        // A tick less than the peer's least timeout, which is taken to be ours (`tcp_delack_max`).
+        // A tick less than the peer's minimum RTO, which is assumed to equal ours
+        // (`tcp_delack_max`).
         ato = ato.min(DELAY_MAX).min(settings.min_rto.as_millis().max(2) - 1);
         let mut timeout = clock(now) + ato;
         if let Some(earlier) = self.timeout {
@@ -255,7 +262,7 @@ impl LinuxDelayedAck {
         self.timer.set(now, Duration::from_millis(timeout - clock(now)), settings)
     }
 
-    /// Several duplicates become one ACK.
+    /// Compresses duplicate ACKs into one.
     fn compress(&mut self, now: Time, arrived: Arrived) -> Time {
         if self.compressed >= MOST_COMPRESSED {
             return Time::ZERO;
@@ -274,27 +281,28 @@ impl LinuxDelayedAck {
         }
         self.compressed += 1;
         let due = self.compressed_until + SLACK;
-        // The timer of delayed ACKs lets go what is held back, whatever it was set for.
+        // The delayed-ACK timer also sends the compressed ACK.
         if self.timer.expires_after(now) { self.timer.expires().min(due) } else { due }
     }
 
-    /// The application has read all there is to read. Says whether an ACK is due for it.
+    /// The application has read everything. Returns whether an ACK is due for it
+    /// (`tcp_cleanup_rbuf`).
     pub fn on_read(&self, next: u64, acked: u64, holds_nothing: bool) -> bool {
         let is_pushed = self.pushed > u8::from(self.is_pingpong);
         self.scheduled && (next - acked > self.full || (is_pushed && holds_nothing))
     }
 
-    /// The time that an ACK says it is: one that was held back, when the last segment came.
+    /// The time in an ACK's timestamps option: of a compressed ACK, when the last segment arrived.
     pub fn timestamp_clock(&self, now: Time) -> Time {
         let is_late = self.compressed > 0 && self.timer.expires() != now;
         self.last_segment.filter(|_| is_late).unwrap_or(now)
     }
 
-    /// The delay is over.
+    /// The delay is over (`tcp_delack_timer_handler`).
     pub fn on_timer(&mut self, now: Time, rto: Duration) {
         if self.timeout.take_if(|timeout| *timeout <= clock(now)).is_some() {
             if self.is_pingpong && self.scheduled {
-                // No answer came in time to carry it.
+                // No data came in time to carry the ACK.
                 self.is_pingpong = false;
                 self.ato = ATO_MIN;
             } else {
@@ -303,7 +311,7 @@ impl LinuxDelayedAck {
         }
     }
 
-    /// Data left. Soon after some arrived, it is an answer (`tcp_event_data_sent`).
+    /// Data left. Soon after an arrival, it starts pingpong mode (`tcp_event_data_sent`).
     pub fn on_data_sent(&mut self, now: Time) {
         self.is_pingpong |= clock(now) - self.last_arrival < self.ato;
     }

@@ -1,4 +1,4 @@
-//! What the coordinators tell the send buffer, and when something left.
+//! The coordinators' calls of the send buffer, and the times of departures.
 
 use crate::departure::data::Data;
 use crate::departure::send_buffer::{SendBuffer, Sizes};
@@ -8,15 +8,16 @@ use crate::settings::Settings;
 use std::ops::Range;
 use tcplab_units::Time;
 
-/// A call of the application that writes.
+/// A write of the application.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteCall {
     pub bytes: u64,
-    /// The application does not wait in its calls: with so much that has not left there is no room.
+    /// For a nonblocking application: with this many unsent bytes there is no room
+    /// (`TCP_NOTSENT_LOWAT`).
     pub lowat: Option<u64>,
-    /// The memory of the host runs short.
+    /// The host's memory is above `tcp_mem[0]`: the buffer does not grow.
     pub is_above_low: bool,
-    /// Windows of data for which a buffer has room, and the MSS that both ends agreed on.
+    /// Congestion windows of data that the buffer holds, and the agreed MSS.
     pub windows: u64,
     pub agreed_mss: u16,
 }
@@ -28,8 +29,8 @@ impl Departure {
         self.copies = true;
     }
 
-    /// Writes into the send buffer up to the next moment at which something is sent. Returns how
-    /// many bytes that took.
+    /// The application writes into the send buffer, up to the next moment at which something is
+    /// sent. Returns the number of bytes taken.
     pub fn write(
         &mut self,
         call: WriteCall,
@@ -50,7 +51,7 @@ impl Departure {
         (buffer.is_above_low, buffer.is_nonblocking) = (is_above_low, lowat.is_some());
         buffer.lowat = min_limit(lowat, settings.most_unsent);
         buffer.is_copied = self.copies;
-        // Unless the ACK that may have made room found nothing that could leave.
+        // If the last ACK made room but let no data leave, write space is signalled now.
         buffer.signal_write_space_after_ack(window.cwnd, window.has_room(), unsent);
         buffer.poll_write_space(unsent);
         let taken = buffer.write(bytes, unsent, sizes);
@@ -60,27 +61,27 @@ impl Departure {
         taken
     }
 
-    /// A call of the application is not done.
+    /// Whether a write of the application is unfinished.
     pub fn is_in_call(&self) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.is_in_call())
     }
 
-    /// The application waits in a call that looks for room as well.
+    /// The application waits in a call that also checks for buffer space.
     pub fn on_poll(&mut self, unsent: u64) {
         if let Some(buffer) = &mut self.buffer {
             buffer.on_poll(unsent);
         }
     }
 
-    /// The application writes next without having been told of room.
+    /// The application writes next without a signal of buffer space.
     pub fn wake_writer(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             buffer.wake_writer();
         }
     }
 
-    /// All that an ACK lets go has left: the application may hear of room. Says whether the buffer
-    /// was fitted to the window.
+    /// Everything that an ACK lets go has left: signals write space, if there is enough. Returns
+    /// whether the buffer was fitted to the window.
     #[inline]
     pub fn signal_write_space_after_ack(&mut self, window: Window, unsent: u64) -> bool {
         let has_room = window.has_room();
@@ -89,27 +90,27 @@ impl Departure {
         })
     }
 
-    /// The application waits for room.
+    /// Whether the application waits for write space.
     pub fn owes_write_space(&self) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.owes_write_space())
     }
 
-    /// Bytes of memory that written data takes, where a buffer of packets holds it.
+    /// Bytes of memory that written data occupies, if there is a send buffer of packets.
     #[inline]
     pub fn memory(&self) -> Option<u64> {
         self.buffer.as_ref().map(|buffer| buffer.used())
     }
 }
 
-/// The largest packet that is filled with data written (`tcp_bound_to_half_wnd`).
+/// The largest packet to be filled with written data (`tcp_bound_to_half_wnd`).
 fn packet_bytes(stream: &Stream) -> u64 {
     let mss = u64::from(stream.mss);
     (MOST_BYTES.min(stream.largest_window / 2) / mss).max(1) * mss
 }
 
-/// What leaves.
+/// Departures.
 impl Departure {
-    /// Data begins, with this window.
+    /// Data begins, with this congestion window (`tcp_init_buffer_space`).
     pub fn init_buffer_space(&mut self, cwnd: u64, windows: u64) {
         if let Some(buffer) = &mut self.buffer {
             buffer.init_buffer_space(cwnd, windows);
@@ -135,20 +136,20 @@ impl Departure {
         self.last_data_sent = now;
     }
 
-    /// A segment with data or a FIN leaves: it needs no leave to be small any more.
+    /// A segment with data or a FIN leaves. Permission for a small segment ends with it.
     #[inline]
     pub fn note_data_sent(&mut self, now: Time) {
         self.last_data_sent = now;
         self.overrides_silly_window = false;
     }
 
-    /// Any segment leaves, ACKs included.
+    /// Any segment leaves, a pure ACK included.
     #[inline]
     pub fn note_segment_sent(&mut self, now: Time) {
         self.last_segment_sent = now;
     }
 
-    /// The persist timer ran out: the next segment may be small.
+    /// The persist timer expired: the next segment may be small.
     pub fn probe_closed_window(&mut self) {
         self.overrides_silly_window = true;
         if let Some(buffer) = &mut self.buffer {
@@ -156,21 +157,21 @@ impl Departure {
         }
     }
 
-    /// The device has transmitted: what was held back goes on.
+    /// The device has transmitted: throttled data continues.
     pub fn resume(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             buffer.resume();
         }
     }
 
-    /// What came is no reason for data to leave.
+    /// The present event is no reason to send data.
     pub fn suppress_sending(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             buffer.suppress_sending();
         }
     }
 
-    /// New data has left, as part of a packet or as a probe.
+    /// New data has left, in a packet or as a probe.
     #[inline]
     pub fn note_new(&mut self, data: Data) {
         if let Some(buffer) = &mut self.buffer {
@@ -178,8 +179,8 @@ impl Departure {
         }
     }
 
-    /// Part of a packet leaves again, as far as `most` bytes. Says whether the receiver's
-    /// application is to hear of its end at once.
+    /// Part of a packet is retransmitted, in a burst of at most `most` bytes. Returns whether the
+    /// segment is pushed.
     pub fn note_retransmission(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
         self.buffer.as_mut().is_some_and(|buffer| buffer.retransmit(now, range, most))
     }
@@ -187,7 +188,7 @@ impl Departure {
 
 /// ACKs.
 impl Departure {
-    /// An ACK came: the application may have room.
+    /// An ACK arrived: data may leave, and the application may get write space.
     #[inline]
     pub fn on_ack_received(&mut self) {
         if let Some(buffer) = &mut self.buffer {
@@ -195,35 +196,34 @@ impl Departure {
         }
     }
 
-    /// Data before `una` is acknowledged. Returns where the packet ends that is acknowledged in
-    /// part, if one is.
+    /// Data below `una` is acknowledged. Returns the end of a packet that is partly acknowledged.
     #[inline]
     pub fn acknowledge(&mut self, una: u64) -> Option<u64> {
         self.buffer.as_mut().and_then(|buffer| buffer.acknowledge(una))
     }
 
-    /// The receiver reports a block.
+    /// A SACK block arrived.
     pub fn on_sack_block(&mut self, block: &Range<u64>) {
         if let Some(buffer) = &mut self.buffer {
             buffer.on_sack_block(block);
         }
     }
 
-    /// All blocks of an ACK are reported.
+    /// All SACK blocks of an ACK are processed.
     pub fn end_of_blocks(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             buffer.end_of_blocks();
         }
     }
 
-    /// What the receiver reported is not believed any more.
+    /// Discards all SACK information, after reneging.
     pub fn forget_sacks(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             buffer.forget_sacks();
         }
     }
 
-    /// Segments may come so much later than others.
+    /// Sets the reordering degree in segments.
     pub fn expect_reordering(&mut self, segments: u32) {
         if let Some(buffer) = &mut self.buffer {
             buffer.expect_reordering(segments);
@@ -233,40 +233,40 @@ impl Departure {
 
 /// The packets of the send buffer.
 impl Departure {
-    /// Whether written data is held in packets.
+    /// Whether a send buffer holds written data in packets.
     #[inline]
     pub fn has_packets(&self) -> bool {
         self.buffer.is_some()
     }
 
-    /// Where the packet ends that this place lies in.
+    /// The end of the packet that contains this offset.
     pub fn packet_end(&self, place: u64) -> Option<u64> {
         self.buffer.as_ref().map(|buffer| buffer.packet_end(place))
     }
 
-    /// Where all packets end that have left.
+    /// The ends of all packets that have left.
     pub fn packet_ends(&self) -> Vec<u64> {
         self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends())
     }
 
-    /// Whether a packet is just that.
+    /// Whether one packet consists of exactly this range.
     pub fn is_packet(&self, range: Range<u64>) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.is_packet(range))
     }
 
-    /// Two packets that meet at this place become one.
+    /// Joins the two packets that meet at this offset.
     pub fn join_at(&mut self, place: u64) {
         if let Some(buffer) = &mut self.buffer {
             buffer.join_at(place);
         }
     }
 
-    /// Whether the packet that this place lies in was sent again.
+    /// Whether the packet that contains this offset was retransmitted.
     pub fn was_retransmitted(&self, place: u64) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.was_retransmitted(place))
     }
 
-    /// Whether a packet that ends here is marked as pushed.
+    /// Whether a packet that ends here is pushed.
     pub fn ends_pushed(&self, end: u64) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.is_pushed(end))
     }

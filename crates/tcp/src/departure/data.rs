@@ -1,15 +1,15 @@
-//! Data on its way into a segment.
+//! The data of a segment that is about to leave.
 
-/// Data to be put into a segment.
+/// The data of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Data {
     pub start: u64,
     pub payload: u16,
     pub fin: bool,
     pub is_retransmission: bool,
-    /// A probe of the tail that was sent before; it has been noted.
+    /// A tail loss probe that retransmits; already recorded.
     pub is_probe: bool,
-    /// The last of several that leave together, or of all there is.
+    /// The last segment of a burst, or of all written data.
     pub push: bool,
 }
 

@@ -1,9 +1,9 @@
-//! How large packets may be on the path: as routers say (RFC 1191), or as probes find out that
-//! arrive or do not, where routers say nothing (RFC 4821).
+//! Path MTU discovery: by ICMP notices of routers (RFC 1191), or by probes where routers send none
+//! (RFC 4821).
 //!
 //! As in Linux: `tcp_v4_mtu_reduced`, `tcp_sync_mss`, `tcp_mtu_probe`, `tcp_mtu_probing`. A probe
-//! is a segment of new data that is larger than others. It counts as one segment of the window,
-//! though Linux takes one more off for it.
+//! is a segment of new data that is larger than the MSS. It takes one segment of the window; Linux
+//! takes off one more.
 
 use crate::context::Context;
 use crate::departure::data::Data;
@@ -15,76 +15,76 @@ use tcplab_units::{Duration, Time};
 
 const NO_NOTICE: (Time, Time) = (Time::NEVER, Time::NEVER);
 const HEADERS: u16 = (IP_HEADER + TCP_HEADER) as u16;
-/// The size that every path should carry (`TCP_BASE_MSS`), and the least that is tried
+/// The size that every path should carry (`TCP_BASE_MSS`), and the smallest that is tried
 /// (`TCP_MIN_SND_MSS`).
 const BASE: u16 = 1024;
 const LEAST: u16 = 48;
-/// Probing ends when the size is known to this many bytes (`TCP_PROBE_THRESHOLD`), and begins anew
+/// Probing ends when the size is known to this many bytes (`TCP_PROBE_THRESHOLD`), and restarts
 /// after ten minutes (`TCP_PROBE_INTERVAL`).
 const PRECISION: u16 = 8;
 const AGAIN: Duration = Duration::from_secs(600);
-/// A probe wants a window in which its loss shows.
+/// The smallest window for a probe: its loss must be detectable by duplicate ACKs.
 const LEAST_WINDOW: u64 = 11;
 
-/// The MTU of the path, and the search for it, in bytes of whole packets.
+/// The path MTU and the search for it, in bytes of whole packets.
 #[derive(Clone, Debug)]
 pub(super) struct PathMtu {
-    /// The most that both ends take in a segment, options included, and how much of it those take.
+    /// The agreed MSS, options included, and the bytes of options.
     clamp: u16,
     options: u16,
-    /// The largest packet, as far as was told.
+    /// The largest packet according to ICMP notices and the route cache.
     mtu: u16,
     search: Option<Search>,
-    /// When a notice came last, and for what time Linux took that.
+    /// When the last ICMP notice arrived, and the time that Linux uses for it.
     notice: (Time, Time),
     route_change: Option<RouteChange>,
-    /// Payload of the segment that has just failed at the host, and has not been accounted for; or
-    /// 0.
+    /// Payload bytes of the segment that the host has just dropped as too large and that is not
+    /// accounted for yet; or 0.
     dropped: u16,
 }
 
-/// The host has heard from another connection how large packets may be. Linux looks the route up
-/// again with the next packet of this one (`ip_queue_xmit`), and sizes those after it by that
+/// Another connection of the host has changed the route's MTU. Linux looks the route up with the
+/// next packet of this connection (`ip_queue_xmit`), and sizes the packets after that one by it
 /// (`tcp_current_mss`).
 #[derive(Clone, Copy, Debug)]
 struct RouteChange {
     mtu: u16,
-    /// A packet has left, or has failed, since then.
+    /// A packet has left, or was dropped, since then.
     is_looked_up: bool,
-    /// The packet that looked the route up was larger, and the host dropped it (`ip_fragment`).
+    /// The packet that looked the route up was too large, and the host dropped it (`ip_fragment`).
     has_dropped: bool,
 }
 
-/// The search for the largest packet that arrives.
+/// The search for the largest packet that the path carries (`icsk_mtup`).
 #[derive(Clone, Debug)]
 struct Search {
-    /// Whether the search runs. Without it the MTU that routers report is used.
+    /// Whether the search runs. If not, the MTU of ICMP notices applies.
     is_on: bool,
-    /// A size that arrives, and one above which nothing is tried.
+    /// A size that the path carries, and one above which nothing is tried.
     low: u16,
     high: u16,
-    /// The size of the probe under way, and its data.
+    /// The outstanding probe: its size and its data.
     probe: Option<(u16, Range<u64>)>,
     since: Time,
 }
 
-/// The decision on a probe of the path MTU.
+/// The decision on an MTU probe.
 #[derive(Clone)]
 pub(crate) enum MtuProbe {
-    /// Nothing.
+    /// No probe.
     No,
-    /// The probe waits until the window has room, and later data waits behind it.
+    /// A probe waits for the window, and later data waits behind it.
     Wait,
     /// The probe leaves now.
     Yes(Data),
 }
 
-/// The conditions under which a probe of the path MTU may leave.
+/// The conditions for an MTU probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeConditions<'a> {
     pub stream: &'a Stream,
     pub window: Window,
-    /// Segments that may come late without being taken for lost.
+    /// The reordering degree in segments.
     pub reordering: u32,
 }
 
@@ -105,17 +105,15 @@ impl PathMtu {
     }
 }
 
-/// What the path takes, as it is told. Where the payload of a full segment changes for that, the
-/// new one is returned.
+/// The path MTU. Methods that change the payload of a full segment return the new one.
 impl Departure {
-    /// Whether the path's size is anything but what both ends say.
+    /// Whether the path MTU may differ from the agreed MSS.
     #[inline]
     pub fn has_path_mtu(&self) -> bool {
         self.path.is_some()
     }
 
-    /// The state of the path. The first use makes it from the current MSS and the size of the
-    /// options.
+    /// The path MTU state. The first call creates it from the present MSS and the bytes of options.
     fn path(&mut self, mss: u16, options: u16) -> &mut PathMtu {
         let clamp = mss + options;
         let mtu = clamp + HEADERS;
@@ -132,7 +130,8 @@ impl Departure {
         })
     }
 
-    /// The path takes packets of this size and no larger ones, if that is news.
+    /// The path carries packets of at most `mtu` bytes (`tcp_v4_mtu_reduced`). Returns the new MSS
+    /// if that is smaller than known.
     pub fn reduce_mtu(&mut self, mtu: u16, mss: u16, options: u16) -> Option<u16> {
         let path = self.path(mss, options);
         path.route_change = None;
@@ -146,7 +145,7 @@ impl Departure {
         Some(path.mss())
     }
 
-    /// A packet leaves, with data or without: the route is looked up for it.
+    /// A packet with or without data leaves, and its route is looked up.
     #[cold]
     pub fn on_route_lookup(&mut self) {
         if let Some(route_change) = self.path.as_mut().and_then(|path| path.route_change.as_mut()) {
@@ -154,9 +153,9 @@ impl Departure {
         }
     }
 
-    /// Takes the size of the route, once it has been looked up; but not while a call of the
-    /// application runs, which keeps the size that it began with. With a new size says whether the
-    /// host has told the connection of its own packet (`tcp_v4_mtu_reduced`).
+    /// Adopts the route's MTU once a packet has looked it up, except during an unfinished write,
+    /// which keeps its size. Returns a new MSS, and whether the host has dropped a packet of this
+    /// connection (`tcp_v4_mtu_reduced`).
     #[cold]
     pub fn sync_mss(&mut self, mss: u16) -> Option<(u16, bool)> {
         if self.buffer.as_ref().is_some_and(|buffer| buffer.is_writing()) {
@@ -168,8 +167,8 @@ impl Departure {
         Some((self.reduce_mtu(route_change.mtu, mss, options)?, route_change.has_dropped))
     }
 
-    /// Whether a packet of new data with so many bytes is too large for the route that is looked up
-    /// for it: it is dropped here, and stays in the send buffer.
+    /// Whether a packet of new data with `bytes` exceeds the MTU of the route that is looked up for
+    /// it. The host then drops the packet, and its data stays in the send buffer.
     #[cold]
     pub(super) fn is_dropped_locally(&mut self, bytes: u64, mss: u16) -> bool {
         let payload = bytes.min(mss.into()) as u16;
@@ -188,14 +187,14 @@ impl Departure {
         true
     }
 
-    /// The options of segments are agreed on, which take so much; `mss` is what they leave.
+    /// The options are agreed on and take `options` bytes; `mss` already excludes them.
     pub fn set_option_bytes(&mut self, mss: u16, options: u16) -> Option<u16> {
         let path = self.path.as_mut()?;
         (path.clamp, path.options) = (mss + options, options);
         Some(path.mss())
     }
 
-    /// The connection stands: from now on the size may be searched for (`tcp_mtup_init`).
+    /// The connection is established: MTU probing may begin (`tcp_mtup_init`).
     pub fn init_mtu_probing(
         &mut self,
         context: Context<'_>,
@@ -217,8 +216,8 @@ impl Departure {
         Some(path.mss())
     }
 
-    /// Nothing has been answered for long: the path may swallow large packets. It is not believed
-    /// any more, or less is tried (`tcp_mtu_probing`).
+    /// The path may drop large packets silently: enables MTU probing, or probes smaller sizes
+    /// (`tcp_mtu_probing`).
     pub fn suspect_black_hole(&mut self, now: Time) -> Option<u16> {
         let path = self.path.as_mut()?;
         let half = path.search.as_ref().map_or(0, |search| path.mss_of(search.low)) / 2;
@@ -232,16 +231,17 @@ impl Departure {
         Some(path.mss())
     }
 
-    /// The time that a segment says it is which leaves now: one that answers a notice is as late as
-    /// what left before, as Linux does not look at the clock for it.
+    /// The time in the timestamps option of a segment that leaves now. For a segment that answers
+    /// an ICMP notice, Linux uses the time of the previous departure, because it does not read the
+    /// clock.
     #[cold]
     pub fn timestamp_clock(&self, now: Time, stamp: Time) -> Time {
         let told = self.path.as_ref().map(|path| path.notice);
         told.filter(|&(at, _)| at == now).map_or(stamp, |(_, before)| before)
     }
 
-    /// The host has heard from another connection that the route takes packets of this size: the
-    /// next packet looks the route up.
+    /// Another connection of the host learned that the route carries packets of at most `mtu`
+    /// bytes. The next packet looks the route up.
     pub fn note_route_mtu(&mut self, mtu: u16, mss: u16, options: u16) {
         let path = self.path(mss, options);
         if mtu < path.mtu {
@@ -253,19 +253,20 @@ impl Departure {
         }
     }
 
-    /// A notice of a packet that was too large comes now.
+    /// An ICMP "fragmentation needed" notice arrives now.
     pub fn note_icmp_notice(&mut self, now: Time) {
         if let Some(path) = &mut self.path {
             path.notice = (now, self.last_data_sent);
         }
     }
 
-    /// The payload of the segment that has just failed at the host, or 0; it is accounted for now.
+    /// Payload bytes of the segment that the host has just dropped as too large, or 0. To be
+    /// accounted for once.
     pub fn take_local_drop(&mut self) -> u16 {
         self.path.as_mut().map_or(0, |path| std::mem::take(&mut path.dropped))
     }
 
-    /// The largest payload that the path takes as far as was told, options included.
+    /// The largest payload according to the path MTU, options included.
     pub fn path_mss(&self) -> Option<u16> {
         self.path.as_ref().map(|path| path.mtu.saturating_sub(HEADERS))
     }
@@ -273,7 +274,7 @@ impl Departure {
 
 /// Probes.
 impl Departure {
-    /// Whether new data should leave as a probe (`tcp_mtu_probe`).
+    /// Whether the next new data leaves as an MTU probe (`tcp_mtu_probe`).
     #[cold]
     pub fn mtu_probe(&mut self, now: Time, conditions: ProbeConditions<'_>) -> MtuProbe {
         let ProbeConditions { stream, window: Window { cwnd, in_flight }, reordering } = conditions;
@@ -296,8 +297,8 @@ impl Departure {
         MtuProbe::Yes(Data { start, payload, fin, is_retransmission, is_probe, push })
     }
 
-    /// The middle between what arrives and what is too large, as a packet and its payload; none
-    /// while a probe is under way, or if there is nothing more to find out.
+    /// The middle between the known bounds, as a packet size and its payload. None while a probe is
+    /// outstanding, or when the size is known.
     fn next_probe_size(&mut self, now: Time) -> Option<(u16, u16)> {
         let path = self.path.as_mut()?;
         let most = path.mtu.min(path.clamp + HEADERS);
@@ -313,8 +314,8 @@ impl Departure {
         Some((mtu, path.mss_of(mtu)))
     }
 
-    /// All before `una` is acknowledged. Where a probe has arrived for that, returns the largest
-    /// packets, before and now, and the payload of a full segment.
+    /// Data below `una` is acknowledged. If that includes a probe, returns the largest packet
+    /// before and now, and the new MSS.
     #[cold]
     pub fn take_acked_mtu_probe(&mut self, una: u64) -> Option<(u16, u16, u16)> {
         let path = self.path.as_mut()?;
@@ -325,8 +326,8 @@ impl Departure {
         Some((before, size, path.mss()))
     }
 
-    /// The segment at `una` is lost. If it is a probe, that says something of sizes and nothing of
-    /// congestion (RFC 4821 §7.4; `tcp_mtup_probe_failed`). Says whether it is.
+    /// The segment at `una` is lost. Returns whether it is a probe: then its size was the cause,
+    /// not congestion (RFC 4821 §7.4; `tcp_mtup_probe_failed`).
     pub fn take_lost_mtu_probe(&mut self, una: u64) -> bool {
         let Some(search) = self.path.as_mut().and_then(|path| path.search.as_mut()) else {
             return false;
@@ -338,9 +339,9 @@ impl Departure {
         true
     }
 
-    /// Something is sent again: what becomes of a probe does not tell any more. Returns when it
-    /// counts as sent: Linux does not look at the clock for a notice, so that what was too large
-    /// seems to leave when something left before.
+    /// A segment is retransmitted, so the outcome of an MTU probe is no longer clear. Returns the
+    /// departure time that the retransmission counts with: after an ICMP notice Linux does not read
+    /// the clock, so that of the previous departure.
     #[inline]
     pub fn on_retransmit(&mut self, now: Time) -> Time {
         if self.path.is_some() { self.forget_mtu_probe(now) } else { now }

@@ -1,5 +1,5 @@
-//! Linux's send buffer: what the application writes lies in packets that take memory, the buffer
-//! grows with the window, and the application sleeps while it is full (`tcp_sendmsg_locked`,
+//! The send buffer of Linux: written data lies in packets that occupy memory, the buffer grows with
+//! the congestion window, and the application blocks while it is full (`tcp_sendmsg_locked`,
 //! `tcp_sndbuf_expand`, `sk_stream_write_space`).
 
 use crate::pages::{MOST_PAGES, Pages};
@@ -11,38 +11,39 @@ use tcplab_units::Time;
 
 mod sent;
 
-/// Bytes of memory that a packet takes beside its data (`tcp_stream_alloc_skb`).
+/// Memory of a packet beside its data (`tcp_stream_alloc_skb`).
 pub(crate) const OVERHEAD: u64 = 960;
-/// Headers and their description, and that of a packet: what a segment is thought to take beside
-/// its data (`tcp_sndbuf_expand`).
+/// Headers and their descriptor, and the descriptor of a packet: the assumed memory of a segment
+/// beside its data (`tcp_sndbuf_expand`).
 const HEADERS: u64 = 640;
 const DESCRIPTION: u64 = 256;
-/// The fewest segments of a window for which the buffer has room.
+/// The buffer holds at least this many segments per window.
 const FEWEST: u64 = 10;
-/// `tcp_wmem[1]`: what buffers begin with.
+/// `tcp_wmem[1]`: the initial size of the buffer.
 const FIRST: u64 = 16_384;
 /// The most that a program writes at once: the pipe of `sendfile`.
 const CHUNK: u64 = 65_536;
 
-/// How what was just written is to be sent.
+/// How newly written data is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Push {
-    /// As far as the window allows, and as bursts are worth it.
+    /// As far as the window allows and TSO does not defer it (`tcp_push_pending_frames`).
     Pending,
-    /// One burst now, whatever it is worth.
+    /// One burst now, of any size (`tcp_push_one`).
     One,
-    /// The burst has left; the next waits for a write or for an ACK.
+    /// Nothing until the next write or ACK.
     Done,
 }
 
-/// Whether what is behind the last full segment of a packet may leave with it (`tcp_nagle_check`).
+/// Nagle and cork: whether a segment below the MSS at the end of a packet may leave
+/// (`tcp_nagle_check`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nagle {
-    /// While no other small segment is under way.
+    /// Unless another small segment is outstanding.
     Minshall,
-    /// No: the program is about to write more (`MSG_MORE`).
+    /// No: the program is about to write more (`MSG_MORE`, `TCP_NAGLE_CORK`).
     Corked,
-    /// Yes: the program could not wait, or not write more.
+    /// Yes: the program blocks, or has written everything it can (`TCP_NAGLE_PUSH`).
     Off,
 }
 
@@ -50,19 +51,19 @@ pub(crate) enum Nagle {
 #[derive(Clone, Copy, Debug, Default)]
 struct Packet {
     bytes: u64,
-    /// The receiver's application is to hear of its end at once.
+    /// The packet ends with PSH.
     push: bool,
 }
 
-/// Written data that is not acknowledged, as memory.
+/// Written data that is not acknowledged, and its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer {
     limit: u64,
     most: u64,
-    /// The program has asked for a buffer of this size: it does not grow.
+    /// The program has set the size of the buffer (`SO_SNDBUF`), and it does not grow.
     is_fixed: bool,
-    /// Windows for which there is room, the fewest segments of one, and the memory that a segment
-    /// is thought to take.
+    /// Congestion windows of data that the buffer holds, the fewest segments of a window, and the
+    /// assumed memory of a segment.
     windows: u64,
     fewest: u64,
     per_segment: u64,
@@ -70,63 +71,63 @@ pub(crate) struct SendBuffer {
     /// Packets that have not left.
     unsent: VecDeque<Packet>,
     sent: VecDeque<Sent>,
-    /// The blocks that the receiver told of with the last ACK that had some, and those of this one.
+    /// The SACK blocks of the last ACK that had some, and those of the present one
+    /// (`recv_sack_cache`).
     sack_cache: Vec<Range<u64>>,
     sack_current: Vec<Range<u64>>,
-    /// When a packet was cut last to send a part of it again, and where.
+    /// When, and at which offset, a packet was last cut to retransmit a part of it.
     last_cut: Option<(Time, u64)>,
-    /// Where the last of these ends.
+    /// End of the packets that have left.
     sent_end: u64,
-    /// Where all that was written ends.
+    /// End of the written data.
     written_end: u64,
-    /// Where the program's chunk began.
+    /// Start of the program's present chunk.
     chunk_start: u64,
-    /// The most bytes of a packet, as it was when the chunk began or the program woke.
+    /// The most bytes of a packet (`size_goal`), since the chunk began or the program was woken.
     packet: u64,
     /// Bytes written since a packet was last pushed.
     unpushed: u64,
-    /// The application waits for room.
+    /// The application waits for write space.
     waits_for_space: bool,
-    /// The application is told when there is room (`SOCK_NOSPACE`).
+    /// The application is to be signalled when there is write space (`SOCK_NOSPACE`).
     owes_write_space: bool,
-    /// An ACK has come since then that may have made some.
+    /// An ACK that may have made room has arrived since.
     is_acked: bool,
-    /// A call of the application is not done: it goes on with what is left of it.
+    /// A write of the application is unfinished and continues with the rest.
     is_in_call: bool,
-    /// The memory of the host runs short: the buffer does not grow.
+    /// The host's memory is above `tcp_mem[0]`: the buffer does not grow.
     pub is_above_low: bool,
-    /// With so much that has not left, there is no room (`TCP_NOTSENT_LOWAT`).
+    /// With this many unsent bytes there is no room (`TCP_NOTSENT_LOWAT`).
     pub lowat: Option<u64>,
-    /// The application does not wait in its calls: those end where there is no room.
+    /// The application's calls do not block; they end where there is no room.
     pub is_nonblocking: bool,
-    /// The application is about to wait in a call for want of room, and sends first what it has
-    /// written. Room that this makes is no reason not to wait for the next news of some (`vm_wait`
-    /// of `sk_stream_wait_memory`).
+    /// The application is about to block, and first sends what it has written. Room made by that
+    /// does not end the wait (`vm_wait` of `sk_stream_wait_memory`).
     about_to_wait: bool,
-    /// The packet that is to leave next has been made larger since the last ACK or writing.
+    /// The next packet was filled up since the last ACK or write.
     is_filled: bool,
     pub push: Push,
     pub nagle: Nagle,
-    /// The end of a call has sent nothing: the device tells when to go on.
+    /// Autocork: the end of a call has sent nothing, and the device's next completion does.
     pub is_autocorked: bool,
-    /// The application writes from its own memory: packets have as many pages as they need, and a
-    /// call is one chunk.
+    /// The application writes from its own memory: packets have as many pages as they need, and
+    /// each call is one chunk.
     pub is_copied: bool,
 }
 
-/// The limits on packets as they are written.
+/// Limits on packets as they are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     /// The most bytes of a packet.
     pub packet: u64,
     /// Half of the largest window that the peer has offered.
     pub half_window: u64,
-    /// The memory of what waits at the device of the host, while data is under way.
+    /// Memory of the packets at the host's device, while data is outstanding.
     pub queued: u64,
 }
 
 impl SendBuffer {
-    /// For segments of `mss` bytes, options included, as both ends agreed.
+    /// A buffer for segments of `mss` bytes, options included, as both ends agreed.
     pub fn new(settings: &Settings, cwnd: u64, windows: u64, mss: u16) -> Self {
         let fixed = settings.fixed_send_buffer;
         let most = fixed.unwrap_or(settings.send_buffer);
@@ -167,20 +168,20 @@ impl SendBuffer {
         buffer
     }
 
-    /// Segments may come out of order by this many: they and one more must have room
+    /// Sets the reordering degree: the buffer holds one segment more than that
     /// (`tcp_sndbuf_expand`).
     pub fn expect_reordering(&mut self, segments: u32) {
         self.fewest = FEWEST.max(u64::from(segments) + 1);
     }
 
-    /// The application writes without having been told of room: what the last packet can still take
-    /// is looked at in any case.
+    /// The application writes without a signal of write space. Room in the last packet is used in
+    /// any case.
     pub fn wake_writer(&mut self) {
         self.waits_for_space = false;
         self.packet = 0;
     }
 
-    /// The congestion control has begun, with this window: there is room for so many of them
+    /// The congestion control begins, with this window, and the buffer is sized anew
     /// (`tcp_init_buffer_space`).
     pub fn init_buffer_space(&mut self, cwnd: u64, windows: u64) {
         self.windows = windows;
@@ -190,7 +191,7 @@ impl SendBuffer {
         self.expand(cwnd);
     }
 
-    /// `bytes` have left with the SYN: a packet, and the beginning of the program's first chunk.
+    /// `bytes` have left with the SYN, as a packet and as the start of the program's first chunk.
     pub fn begin_with_syn(&mut self, bytes: u64) {
         self.used += bytes + OVERHEAD;
         self.sent_end += bytes;
@@ -198,12 +199,12 @@ impl SendBuffer {
         self.note_sent(bytes, true);
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory in use.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// The application is told when there is room.
+    /// Whether the application is to be signalled when there is write space.
     pub fn owes_write_space(&self) -> bool {
         self.owes_write_space
     }
@@ -216,8 +217,8 @@ impl SendBuffer {
         self.limit = self.limit.max(wanted.min(self.most));
     }
 
-    /// The application writes up to the next moment at which something is sent. Returns how many
-    /// bytes it could; none: it sleeps.
+    /// The application writes up to the next moment at which something is sent. Returns the number
+    /// of bytes taken; 0: it blocks.
     ///
     /// `unsent`: bytes that have not left.
     pub fn write(&mut self, bytes: u64, unsent: u64, sizes: Sizes) -> u64 {
@@ -235,7 +236,7 @@ impl SendBuffer {
             if room > 0 && !self.is_copied {
                 room = room.min(self.page_room());
                 if room == 0 {
-                    // No page more fits into the packet (`skb_splice_from_iter`).
+                    // The packet has no room for another page (`skb_splice_from_iter`).
                     self.push_tail();
                 }
             }
@@ -266,7 +267,7 @@ impl SendBuffer {
             let copied = room.min(bytes - taken).min(chunk_end - self.written_end);
             if let Some(tail) = self.unsent.back_mut() {
                 tail.bytes += copied;
-                // With a new chunk there is more behind what was pushed.
+                // A new chunk continues behind pushed data.
                 tail.push &= self.written_end > self.chunk_start;
             }
             self.used += copied;
@@ -288,7 +289,7 @@ impl SendBuffer {
             if taken == bytes || self.written_end == chunk_end {
                 self.push = Push::Pending;
                 if self.should_autocork(sizes) {
-                    // The next call follows at once.
+                    // The next call follows immediately.
                     self.push = Push::Done;
                     (self.chunk_start, self.packet) = (self.written_end, sizes.packet);
                     continue;
@@ -308,7 +309,7 @@ impl SendBuffer {
             }
         }
         if taken == bytes {
-            // The next call begins a chunk of its own.
+            // The next call begins a new chunk.
             self.chunk_start = self.written_end;
         }
         self.is_filled &= taken == 0;
@@ -317,8 +318,8 @@ impl SendBuffer {
         taken
     }
 
-    /// Whether the end of a call sends nothing, for a last packet that may still grow while more
-    /// than its memory waits at the device (`tcp_should_autocork`).
+    /// Whether the end of a call sends nothing, because its last packet may still grow while more
+    /// memory than that packet's is queued at the device (`tcp_should_autocork`).
     fn should_autocork(&mut self, sizes: Sizes) -> bool {
         let corks = self
             .unsent
@@ -328,34 +329,34 @@ impl SendBuffer {
         corks
     }
 
-    /// Data written before the wait has left as far as it can.
+    /// The data written before the wait has left as far as possible; the wait begins.
     fn begin_wait(&mut self) {
         self.owes_write_space |= std::mem::take(&mut self.about_to_wait);
     }
 
-    /// Whether what is written next belongs to a call that has begun.
+    /// Whether a write of the application is unfinished.
     pub fn is_in_call(&self) -> bool {
         self.is_in_call
     }
 
-    /// Whether such a call goes on now, and does not wait for room.
+    /// Whether an unfinished write continues now and does not wait for space.
     pub fn is_writing(&self) -> bool {
         self.is_in_call && !self.waits_for_space
     }
 
-    /// Some of the program's chunk has been written.
+    /// Whether part of the program's chunk has been written.
     fn is_in_chunk(&self) -> bool {
         self.written_end > self.chunk_start
     }
 
-    /// How many bytes more fit into the pages of the last packet.
+    /// Bytes that still fit into the pages of the last packet.
     fn page_room(&self) -> u64 {
         let bytes = self.unsent.back().map_or(0, |tail| tail.bytes);
         let begins = Pages::OfFile.start(self.written_end - bytes);
         begins + Pages::OfFile.bytes() * MOST_PAGES - self.written_end
     }
 
-    /// The receiver's application is to hear of all that was written.
+    /// Pushes all written data (`tcp_mark_push`).
     fn push_tail(&mut self) {
         self.unpushed = 0;
         if let Some(tail) = self.unsent.back_mut() {
@@ -363,31 +364,31 @@ impl SendBuffer {
         }
     }
 
-    /// An ACK came: what waits is looked at again.
+    /// An ACK arrived: waiting data is considered again.
     pub fn on_ack_received(&mut self) {
         self.begin_wait();
         self.resume();
         self.is_acked = self.owes_write_space;
     }
 
-    /// The persist timer ran out: one packet leaves, and no more.
+    /// The persist timer expired: one packet leaves.
     pub fn probe(&mut self) {
         self.push = Push::One;
     }
 
-    /// Paced data may go on.
+    /// Paced or throttled data may continue.
     pub fn resume(&mut self) {
         self.is_filled = false;
         self.push = Push::Pending;
         self.nagle = Nagle::Minshall;
     }
 
-    /// No ACK came, and nothing was written: that time has passed is no reason for data to leave.
+    /// The present event, neither an ACK nor a write, is no reason to send data.
     pub fn suppress_sending(&mut self) {
         self.push = Push::Done;
     }
 
-    /// All that an ACK lets go has left.
+    /// Everything that an ACK lets go has left: signals write space, if there is enough.
     #[inline]
     pub fn signal_write_space_after_ack(
         &mut self,
@@ -398,8 +399,9 @@ impl SendBuffer {
         std::mem::take(&mut self.is_acked) && self.signal_write_space(cwnd, has_window, unsent)
     }
 
-    /// An application that waits is told if there is room (`tcp_check_space`). `has_window`: the
-    /// sender could send more. Says whether the buffer was fitted to the window.
+    /// Signals write space to a waiting application, if there is enough (`tcp_check_space`).
+    /// `has_window`: the congestion window has room. Returns whether the buffer was fitted to the
+    /// window.
     ///
     /// `unsent`: bytes that have not left.
     #[inline(never)]
@@ -420,8 +422,8 @@ impl SendBuffer {
         expands
     }
 
-    /// An application that does not wait in its calls looks whether there is room (`tcp_poll`):
-    /// what has left since it was told may have taken it.
+    /// A nonblocking application checks for write space (`tcp_poll`): data that left since the
+    /// signal may have taken it.
     pub fn poll_write_space(&mut self, unsent: u64) {
         if self.waits_for_space && self.is_nonblocking {
             if self.has_room(unsent) {
@@ -432,18 +434,17 @@ impl SendBuffer {
         }
     }
 
-    /// A program waits for data: that there is no room is noted all the same, and it is told when
-    /// there is (`tcp_poll`).
+    /// A program that waits for data also registers for write space, if there is none (`tcp_poll`).
     pub fn on_poll(&mut self, unsent: u64) {
         self.owes_write_space |= !self.has_room(unsent);
     }
 
-    /// Nothing more is taken (`sk_stream_memory_free`).
+    /// Whether no more data is accepted (`sk_stream_memory_free`).
     fn is_full(&self, unsent: u64) -> bool {
         self.used >= self.limit || self.lowat.is_some_and(|most| unsent >= most)
     }
 
-    /// There is enough to be worth waking for (`__sk_stream_is_writeable`).
+    /// Whether there is enough space to wake the application (`__sk_stream_is_writeable`).
     fn has_room(&self, unsent: u64) -> bool {
         let free = self.limit.saturating_sub(self.used);
         free >= self.used / 2
@@ -451,8 +452,8 @@ impl SendBuffer {
             && self.lowat.is_none_or(|most| 2 * unsent < most)
     }
 
-    /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it,
-    /// once each time that it is looked at; and whether it is the last.
+    /// The bytes of the next packet, filled up to `wanted` from the packet after it, once for each
+    /// occasion to send; and whether it is the last packet.
     pub fn next(&mut self, wanted: u64) -> (u64, bool) {
         let Some(first) = self.unsent.front().copied() else { return (0, true) };
         if !std::mem::replace(&mut self.is_filled, true)
@@ -472,15 +473,14 @@ impl SendBuffer {
         (self.unsent[0].bytes, self.unsent.len() == 1)
     }
 
-    /// The bytes of that packet, looked at once more.
+    /// The bytes of the next packet, filled up again.
     pub fn head_packet_anew(&mut self, wanted: u64) -> u64 {
         self.is_filled = false;
         self.next(wanted).0
     }
 
-    /// The first packet is cut after so many bytes, and held back all the same: `tcp_write_xmit`
-    /// looks at the queue of the device last of all. The end of what was pushed stays with the
-    /// rest.
+    /// Cuts the first packet after `bytes`, though it does not leave: `tcp_write_xmit` checks the
+    /// small queue last. A push at its end stays with the rest.
     pub fn split(&mut self, bytes: u64) {
         let Some(first) = self.unsent.front_mut().filter(|first| first.bytes > bytes) else {
             return;
@@ -491,20 +491,20 @@ impl SendBuffer {
         self.used += OVERHEAD;
     }
 
-    /// Where the last packet that has left ends. Its last segments may still have to leave.
+    /// End of the last packet that has left. Its last segments may still have to leave.
     pub fn sent_end(&self) -> u64 {
         self.sent_end
     }
 
-    /// Data before `end` has left, in a burst or as a probe.
+    /// Data below `end` has left, in a burst or as a probe.
     pub fn mark_sent_up_to(&mut self, end: u64) {
         while self.sent_end < end && !self.unsent.is_empty() {
             self.send(end - self.sent_end);
         }
     }
 
-    /// So many bytes of the first packet failed to leave: they are a packet by themselves now,
-    /// which waits for what happens next.
+    /// The host dropped `bytes` of the first packet: they become a packet of their own, which waits
+    /// for the next event.
     pub fn requeue_dropped(&mut self, bytes: u64) {
         self.push = Push::Done;
         if let Some(first) = self.unsent.front_mut().filter(|first| first.bytes > bytes) {
@@ -514,7 +514,7 @@ impl SendBuffer {
         }
     }
 
-    /// `bytes` of the first packet leave. Says whether they end with pushed data.
+    /// `bytes` of the first packet leave. Returns whether they end with pushed data.
     pub fn send(&mut self, bytes: u64) -> bool {
         let Some(first) = self.unsent.front_mut() else { return false };
         self.is_filled = false;
@@ -532,7 +532,7 @@ impl SendBuffer {
         push
     }
 
-    /// A packet ends with what has left.
+    /// Records a packet that ends with the data that has left.
     fn note_sent(&mut self, bytes: u64, push: bool) {
         let (end, memory) = (self.sent_end, bytes + OVERHEAD);
         self.sent.push_back(Sent {

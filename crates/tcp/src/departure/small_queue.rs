@@ -1,9 +1,11 @@
-//! TCP small queues: how much of a sender waits at its own host's device (`tcp_small_queue_check`).
+//! TCP small queues (TSQ): a limit on the data of a sender at its own host's device
+//! (`tcp_small_queue_check`).
 //!
-//! No new burst leaves while more than a millisecond of the sender's rate waits there, or two
-//! bursts if that is more; of repairs, twice as much. The device says when packets have left, and a
-//! sender that was held back goes on (`tcp_wfree`, `tcp_tsq_write`). A burst counts until all of it
-//! has left, as a device that cuts bursts tells of it. Packets without data do not count.
+//! A new burst waits while more than a millisecond of the sender's rate is queued there, or two
+//! bursts if that is more; a retransmission waits at twice as much. The device reports when packets
+//! have left, and a throttled sender continues (`tcp_wfree`, `tcp_tsq_write`). A burst counts until
+//! all of it has left, as a device that segments bursts reports it. Packets without data do not
+//! count.
 
 use crate::departure::Departure;
 use crate::departure::data::Data;
@@ -14,33 +16,33 @@ use tcplab_units::Time;
 
 /// A sender may queue 2^-10 s of its rate (`sk_pacing_shift`).
 const RATE_SHIFT: u32 = 10;
-/// The most for a sender that is not paced (`tcp_limit_output_bytes`).
+/// The limit for a sender that is not paced (`tcp_limit_output_bytes`).
 const MOST: u64 = 1 << 20;
-/// Repairs may be more by so many powers of two.
-const REPAIRS: u32 = 1;
+/// Retransmissions may queue more by this power of two.
+const RETRANSMISSIONS: u32 = 1;
 
-/// The packets of a sender that wait at its device.
+/// The packets of a sender at its device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SmallQueue {
-    /// By burst: bytes that have not left, and the memory of all of it.
+    /// Per burst: bytes that have not left, and the memory of the whole burst.
     bursts: VecDeque<(u64, u64)>,
     /// The memory of all bursts (`sk_wmem_alloc`).
     memory: u64,
-    /// Where the newest burst of new data begins.
+    /// Start of the newest burst of new data.
     newest: u64,
-    /// A burst was held back (`TSQ_THROTTLED`).
+    /// A burst waits for the device (`TSQ_THROTTLED`).
     is_throttled: bool,
-    /// The queue keeps bursts until their time (`SK_PACING_FQ`).
+    /// The device's queue holds bursts until their departure time (`SK_PACING_FQ`).
     paces: bool,
-    /// Of the segment with data that has left last, until somebody asks: whether it goes on with
-    /// the burst before it, and when it may leave the queue.
+    /// Of the last segment with data, until it is passed on: whether it continues the burst before
+    /// it, and the earliest time at which it may leave the device's queue.
     departing: Option<(bool, Time)>,
-    /// The segment before it, and when that may leave the queue.
+    /// The segment that waits to be passed to the device, with the same time.
     waiting: Option<(Segment, Time)>,
 }
 
 impl SmallQueue {
-    /// Data leaves for the device, of the burst before or of a new one.
+    /// Data leaves for the device, in the same burst as before or in a new one.
     fn add(&mut self, goes_on: bool, bytes: u64) {
         if !goes_on || self.bursts.is_empty() {
             self.bursts.push_back((0, OVERHEAD));
@@ -53,7 +55,7 @@ impl SmallQueue {
         }
     }
 
-    /// `bytes` have left the device. Says whether a burst waits for that.
+    /// `bytes` have left the device. Returns whether a throttled burst may continue.
     fn remove(&mut self, mut bytes: u64) -> bool {
         let mut is_done = false;
         while let Some((left, memory)) = self.bursts.front_mut() {
@@ -75,13 +77,14 @@ impl SmallQueue {
 }
 
 impl Departure {
-    /// The device tells of packets that have left it; `paces`: its queue keeps each until its time.
+    /// The device reports packets that have left it. `paces`: its queue holds each packet until its
+    /// departure time.
     pub fn enable_small_queue(&mut self, paces: bool) {
         self.small_queue = Some(Box::new(SmallQueue { paces, ..SmallQueue::default() }));
     }
 
-    /// Takes the segment that leaves for the device, or none, and gives the one before it: with its
-    /// departure time, and whether the next one is of its burst.
+    /// Takes the segment that leaves for the device, or none, and returns the segment before it:
+    /// with its departure time, and whether the next segment belongs to the same burst.
     pub fn pass_to_device(
         &mut self,
         now: Time,
@@ -94,45 +97,53 @@ impl Departure {
         before.map(|(segment, at)| (segment, at, goes_on))
     }
 
-    /// Whether the sender keeps few packets at its device.
+    /// Whether the sender limits its packets at the device.
     #[inline]
     pub fn has_small_queue(&self) -> bool {
         self.small_queue.is_some()
     }
 
-    /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
+    /// Bytes have left the device, or were dropped there. Returns whether a throttled burst may
+    /// continue.
     pub fn on_tx_completion(&mut self, bytes: u64) -> bool {
         self.small_queue.as_mut().is_some_and(|queue| queue.remove(bytes))
     }
 
-    /// Whether a burst of so many bytes waits until something has left the device.
+    /// Whether a burst of `bytes` waits until the device has transmitted.
     #[inline]
-    pub fn is_queue_full(&mut self, bytes: u64, is_repair: bool, una: u64, is_paced: bool) -> bool {
-        self.small_queue.is_some() && self.has_too_much_queued(bytes, is_repair, una, is_paced)
+    pub fn is_queue_full(
+        &mut self,
+        bytes: u64,
+        is_retransmission: bool,
+        una: u64,
+        is_paced: bool,
+    ) -> bool {
+        self.small_queue.is_some()
+            && self.has_too_much_queued(bytes, is_retransmission, una, is_paced)
     }
 
     #[cold]
     fn has_too_much_queued(
         &mut self,
         bytes: u64,
-        is_repair: bool,
+        is_retransmission: bool,
         una: u64,
         is_paced: bool,
     ) -> bool {
         let rate = self.bursts.tso.rate() >> RATE_SHIFT;
         let Some(queue) = &mut self.small_queue else { return false };
         let limit = rate.max(2 * (bytes + OVERHEAD)).min(if is_paced { u64::MAX } else { MOST });
-        let limit = limit << if is_repair { REPAIRS } else { 0 };
-        // The kernel's count begins at 1. A sender with no more than one burst under way is never
-        // held back.
+        let limit = limit << if is_retransmission { RETRANSMISSIONS } else { 0 };
+        // The kernel's count (`sk_wmem_alloc`) begins at 1. A sender with at most one burst
+        // outstanding is never throttled.
         let is_full = queue.memory + 1 > limit && una < queue.newest;
         queue.is_throttled |= is_full;
         is_full
     }
 
-    /// Whether a repair must wait: it counts as large as the packet that it is a part of
+    /// Whether a retransmission waits for the device. It counts with the size of its packet
     /// (`tcp_xmit_retransmit_queue`).
-    pub fn is_queue_full_for_repair(
+    pub fn is_queue_full_for_retransmission(
         &mut self,
         (start, end): (u64, u64),
         una: u64,
@@ -145,7 +156,7 @@ impl Departure {
         self.has_too_much_queued(packet_end.max(end) - start, true, una, is_paced)
     }
 
-    /// Whether what was sent last is still at the device: it is not sent again before it has left
+    /// Whether the last transmission is still at the device. If so, it is not retransmitted yet
     /// (`skb_still_in_host_queue`).
     pub fn waits_for_device(&mut self) -> bool {
         let Some(queue) = &mut self.small_queue else { return false };
@@ -154,14 +165,14 @@ impl Departure {
         waits
     }
 
-    /// The memory of what waits at the device, while data is under way (`tcp_should_autocork`).
+    /// The memory of the queued packets, while data is outstanding (`tcp_should_autocork`).
     #[inline]
     pub(super) fn queued_under_way(&self, has_outstanding: bool) -> u64 {
         let queue = self.small_queue.as_ref().filter(|_| has_outstanding);
         queue.map_or(0, |queue| queue.memory)
     }
 
-    /// When the device has transmitted a burst, what was held back goes on.
+    /// Continues with waiting data when the device has transmitted a burst.
     #[cold]
     pub(super) fn resume_on_tx_completion(&mut self) {
         if let Some(queue) = &mut self.small_queue {
@@ -169,7 +180,7 @@ impl Departure {
         }
     }
 
-    /// Whether the queue of the device keeps bursts until their time.
+    /// Whether the device's queue holds bursts until their departure time.
     #[inline]
     pub fn is_paced_by_device(&self) -> bool {
         self.small_queue.as_ref().is_some_and(|queue| queue.paces)

@@ -1,5 +1,6 @@
-//! Bursts: Linux hands several segments to the network at once, for segmentation offload, and waits
-//! with fewer if more may go soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
+//! TSO bursts: Linux passes several segments to the network at once, for segmentation offload, and
+//! defers a burst if a larger one is possible soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
+//! Nagle's algorithm decides on a small segment at the end of a burst (`tcp_nagle_check`).
 
 use crate::context::Context;
 use crate::departure::send_buffer::{Nagle, Push};
@@ -7,54 +8,53 @@ use crate::departure::{Departure, Stream, Window};
 use tcplab_cc::Control;
 use tcplab_units::{Duration, Rate, Time};
 
-/// The most bytes of a burst: 64 KiB less room for headers (`sk_dst_gso_max_size`).
+/// The largest burst in bytes: 64 KiB less headers (`sk_dst_gso_max_size`).
 pub(super) const MOST_BYTES: u64 = 65_536 - 321;
-/// The fewest segments of a burst (`tcp_min_tso_segs`).
+/// The smallest burst in segments (`tcp_min_tso_segs`).
 const FEWEST: u64 = 2;
-/// A burst is what the rate sends in 2^-10 s (`sk_pacing_shift`).
+/// A burst holds 2^-10 s of the pacing rate (`sk_pacing_shift`).
 const RATE_SHIFT: u32 = 10;
-/// On short paths a burst may have `MOST_BYTES >> (RTT in microseconds >> 9)` bytes more.
+/// On short paths a burst may hold `MOST_BYTES >> (RTT in microseconds >> 9)` bytes more.
 const RTT_SHIFT: u32 = 9;
-/// Waiting is for what was sent less than this ago, and for an ACK expected within this.
+/// A burst is deferred only if data left less than this ago, and an ACK is expected within this.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// A third of the window is worth sending (`tcp_tso_win_divisor`).
+/// A third of the window is always worth sending (`tcp_tso_win_divisor`).
 const WINDOW_DIVISOR: u64 = 3;
 
-/// The burst that is being sent.
+/// The burst in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tso {
-    /// Segments of it, and how many of them have not left.
+    /// Its segments, and how many of them have not left.
     size: u64,
     left: u64,
-    /// Bytes a second that the window amounts to, and the most that they may be
-    /// (`sk_max_pacing_rate`).
+    /// The pacing rate in bytes a second, and its maximum (`sk_max_pacing_rate`).
     rate: u64,
     max_rate: Option<u64>,
-    /// A packet ends with it that the application pushed.
+    /// The burst ends with a pushed packet.
     ends_pushed: bool,
-    /// Fewer were held back, for want of window.
+    /// A burst was deferred because the congestion window was too small for it.
     deferred: bool,
-    /// The burst of repairs that is leaving: when, where its next segment begins, and where it
-    /// ends.
+    /// The burst of retransmissions in progress: its time, the start of its next segment, and its
+    /// end.
     retransmissions: Option<(Time, u64, u64)>,
-    /// Where the last burst ended that did not fill its last segment (`snd_sml`).
+    /// End of the last burst whose last segment was below the MSS (`snd_sml`).
     small_end: u64,
 }
 
 /// The decision on the next burst of new data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextBurst {
-    /// It waits.
+    /// The burst waits.
     Waits,
-    /// So many segments leave.
+    /// This many segments leave.
     Leaves { segments: u64 },
-    /// It leaves the send buffer, which was fitted to the window for that.
+    /// This many segments leave, and the send buffer was fitted to the window.
     LeavesFitted { segments: u64 },
-    /// It is too large for the route that is looked up for it: the host drops so many bytes.
+    /// The burst exceeds the route's MTU: the host drops this many bytes.
     Fails { bytes: u64 },
 }
 
-/// Inputs from the other owners for the size of bursts.
+/// Inputs for the size of bursts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BurstSizing<'a> {
     /// The controller's decision.
@@ -63,7 +63,7 @@ pub(crate) struct BurstSizing<'a> {
     pub mss: u16,
 }
 
-/// Inputs from the other owners for the decision whether the next burst leaves.
+/// Inputs for the decision on the next burst.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BurstRequest<'a> {
     pub stream: &'a Stream,
@@ -71,29 +71,29 @@ pub(crate) struct BurstRequest<'a> {
     /// The most segments of a burst.
     pub most: u64,
     pub is_paced: bool,
-    /// Lost segments are sent again: new data does not wait.
+    /// Lost segments are being retransmitted, so new data is not deferred.
     pub is_recovering: bool,
 }
 
-/// The lesser of two limits, of which there may be none.
+/// The smaller of two optional limits.
 pub(crate) fn min_limit(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
 impl Tso {
-    /// Bytes a second.
+    /// The pacing rate in bytes a second.
     #[inline]
     pub fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// The controller has decided on it.
+    /// The controller decides on the pacing rate.
     #[inline]
     pub fn set_rate(&mut self, rate: Rate) {
         self.set_window_rate(rate.bits_per_second() / 8);
     }
 
-    /// No rate above this one counts.
+    /// Limits the pacing rate.
     pub fn set_max_rate(&mut self, most: Rate) {
         self.max_rate = Some(most.bits_per_second() / 8);
     }
@@ -103,39 +103,39 @@ impl Tso {
         self.rate = self.max_rate.map_or(rate, |most| rate.min(most));
     }
 
-    /// Whether the segment that is leaving is not the first of its burst.
+    /// Whether the segment that leaves is not the first of its burst.
     #[inline]
     pub fn continues_burst(&self) -> bool {
         self.left + 1 < self.size
     }
 
-    /// Whether the repair that begins here goes on with a burst that is leaving.
+    /// Whether the retransmission that starts here continues a burst in progress.
     #[inline]
     pub fn continues_retransmission(&self, now: Time, start: u64) -> bool {
         self.retransmissions
             .is_some_and(|(at, next, end)| (at, next) == (now, start) && start < end)
     }
 
-    /// Whether a burst has begun and not ended.
+    /// Whether a burst is in progress.
     #[inline]
     pub fn is_in_burst(&self) -> bool {
         self.left > 0
     }
 
-    /// Bytes up to the small segment that the burst ends with, that included.
+    /// Bytes up to the end of the burst, if that is a segment below the MSS.
     #[inline]
     pub fn left_to_small(&self, nxt: u64) -> u64 {
         if self.left > 0 && self.small_end > nxt { self.small_end - nxt } else { u64::MAX }
     }
 
-    /// Whether the last of several segments is leaving, or of what the application pushed: it is
-    /// marked.
+    /// Whether the segment that leaves is pushed: the last one of several, or of a pushed packet.
     #[inline]
     pub fn is_pushed(&self) -> bool {
         self.left == 0 && (self.size > 1 || self.ends_pushed)
     }
 
-    /// Whether something was held back for want of window since the last look.
+    /// Whether a burst was deferred for want of congestion window since the last call; the burst in
+    /// progress ends.
     #[inline]
     pub fn take_deferred(&mut self) -> bool {
         (self.size, self.left) = (0, 0);
@@ -145,30 +145,30 @@ impl Tso {
 
 /// Rates and sizes.
 impl Departure {
-    /// The rate that the window amounts to, in bytes a second.
+    /// The pacing rate in bytes a second.
     #[inline]
     pub fn rate(&self) -> u64 {
         self.bursts.tso.rate()
     }
 
-    /// The controller has decided on the rate.
+    /// The controller decides on the pacing rate.
     #[inline]
     pub fn set_rate(&mut self, rate: Rate) {
         self.bursts.tso.set_rate(rate);
     }
 
-    /// The window amounts to so many bytes a second.
+    /// Sets the pacing rate that follows from window and RTT, in bytes a second.
     #[inline]
     pub fn set_window_rate(&mut self, rate: u64) {
         self.bursts.tso.set_window_rate(rate);
     }
 
-    /// No rate above this one counts.
+    /// Limits the pacing rate.
     pub fn set_max_rate(&mut self, most: Rate) {
         self.bursts.tso.set_max_rate(most);
     }
 
-    /// The most segments of a burst.
+    /// The largest burst in segments (`tcp_tso_autosize`).
     #[inline]
     pub fn burst_size(&self, sizing: BurstSizing<'_>) -> u64 {
         if let Some(longest) = sizing.control.longest_burst {
@@ -181,7 +181,7 @@ impl Departure {
         (bytes.min(MOST_BYTES) / u64::from(sizing.mss)).max(fewest)
     }
 
-    /// Segments of so much time of the rate.
+    /// Segments of this much time at the pacing rate.
     #[cold]
     fn burst_of(&self, time: Duration, mss: u16) -> u64 {
         let bytes = u128::from(self.bursts.tso.rate) * u128::from(time.as_picos());
@@ -192,50 +192,50 @@ impl Departure {
 
 /// The burst that is leaving.
 impl Departure {
-    /// Whether a burst has begun and not ended.
+    /// Whether a burst is in progress.
     #[inline]
     pub fn is_in_burst(&self) -> bool {
         self.bursts.tso.is_in_burst()
     }
 
-    /// Whether the segment that is leaving is not the first of its burst.
+    /// Whether the segment that leaves is not the first of its burst.
     #[inline]
     pub fn continues_burst(&self) -> bool {
         self.bursts.tso.continues_burst()
     }
 
-    /// Whether the repair that begins here goes on with a burst that is leaving.
+    /// Whether the retransmission that starts here continues a burst in progress.
     #[inline]
     pub fn continues_retransmission(&self, now: Time, start: u64) -> bool {
         self.bursts.tso.continues_retransmission(now, start)
     }
 
-    /// Bytes up to the small segment that the burst ends with, that included.
+    /// Bytes up to the end of the burst, if that is a segment below the MSS.
     #[inline]
     pub fn left_to_small(&self, nxt: u64) -> u64 {
         self.bursts.tso.left_to_small(nxt)
     }
 
-    /// Whether the last of several segments is leaving, or of what the application pushed: it is
-    /// marked.
+    /// Whether the segment that leaves is pushed: the last one of several, or of a pushed packet.
     #[inline]
     pub fn is_pushed(&self) -> bool {
         self.bursts.tso.is_pushed()
     }
 
-    /// Whether something was held back for want of window since the last look.
+    /// Whether a burst was deferred for want of congestion window since the last call; the burst in
+    /// progress ends.
     #[inline]
     pub fn take_deferred(&mut self) -> bool {
         self.bursts.tso.take_deferred()
     }
 
-    /// A burst of so many segments begins.
+    /// Begins a burst of this many segments.
     #[inline]
     pub fn begin_burst(&mut self, segments: u64) {
         (self.bursts.tso.size, self.bursts.tso.left) = (segments, segments);
     }
 
-    /// The next segment of the burst leaves, if there is one. Says whether there is.
+    /// Whether the burst has another segment; it leaves.
     #[inline]
     pub fn take_segment(&mut self) -> bool {
         let left = &mut self.bursts.tso.left;
@@ -244,8 +244,8 @@ impl Departure {
         may
     }
 
-    /// A repair leaves. Linux sends again as much as left together, as far as the window and the
-    /// size of bursts allow, and paces that as one (`tcp_xmit_retransmit_queue`). `most`: the bytes
+    /// A retransmission leaves. Linux retransmits a whole packet at once, as far as window and
+    /// burst size allow, and paces it as one burst (`tcp_xmit_retransmit_queue`). `most`: the bytes
     /// that they allow.
     pub fn note_retransmission_burst(&mut self, now: Time, (start, end): (u64, u64), most: u64) {
         let Some(buffer) = &self.buffer else { return };
@@ -256,8 +256,8 @@ impl Departure {
         self.bursts.tso.retransmissions = Some((now, end, burst_end));
     }
 
-    /// Decides on the next burst. `next_ack` tells when the oldest segment left, and the smoothed
-    /// RTT.
+    /// Decides on the next burst (`tcp_write_xmit`). `next_ack` returns when the oldest segment
+    /// left, and the smoothed RTT.
     #[inline]
     pub fn next_burst(
         &mut self,
@@ -271,12 +271,12 @@ impl Departure {
             return NextBurst::Leaves { segments: 1 };
         };
         if buffer.sent_end() > stream.nxt {
-            // The packet needs more segments than planned: options have taken room.
+            // Options have taken room, so the packet needs more segments than planned.
             let segments = (buffer.sent_end() - stream.nxt).div_ceil(mss);
             return NextBurst::Leaves { segments };
         }
         let push = buffer.push;
-        // The persist timer sends one segment, whatever its size (`tcp_write_wakeup`).
+        // The persist timer sends one segment of any size (`tcp_write_wakeup`).
         let is_probe = self.overrides_silly_window && push == Push::One;
         let quota = if is_probe { 1 } else { window.quota(most) };
         let packet = buffer.next(quota * mss);
@@ -317,8 +317,8 @@ impl Departure {
         }
     }
 
-    /// `bytes` leave the send buffer as a packet. Says whether they end with data that the
-    /// application pushed, and whether the buffer was fitted to the window.
+    /// A packet of `bytes` leaves the send buffer. Returns whether it ends with pushed data, and
+    /// whether the buffer was fitted to the window.
     #[expect(clippy::inline_always, reason = "every packet passes here")]
     #[inline(always)]
     fn take_packet(&mut self, bytes: u64, stream: &Stream, window: Window) -> (bool, bool) {
@@ -333,10 +333,10 @@ impl Departure {
         (is_pushed, buffer.signal_write_space(window.cwnd, has_window, unsent))
     }
 
-    /// The packet of a tail loss probe with new data, of at most `most` segments
-    /// (`tcp_write_xmit` with `push_one`). Returns the number of segments, whether the last of them
-    /// is marked, as several leave together, or what the application pushed ends there, and whether
-    /// the buffer was fitted to the window. Nothing leaves while too much waits at the device.
+    /// The packet of a tail loss probe with new data, of at most `most` segments (`tcp_write_xmit`
+    /// with `push_one`). Returns the number of segments; whether the last one is pushed, because it
+    /// ends several or a pushed packet; and whether the buffer was fitted to the window. None while
+    /// the small queue is full.
     #[cold]
     pub fn take_probe_packet(&mut self, request: BurstRequest<'_>) -> Option<(u64, bool, bool)> {
         let BurstRequest { stream, window, most, is_paced, .. } = request;
@@ -355,8 +355,8 @@ impl Departure {
         Some((segments, segments > 1 || is_pushed, is_fitted))
     }
 
-    /// The bytes of a packet that may leave: whole segments, and a small one at its end or at the
-    /// edge of the peer's window if Nagle's rule lets it (`tcp_mss_split_point`).
+    /// The bytes of a packet that may leave (`tcp_mss_split_point`): whole segments, and a small
+    /// one at the end of the packet or of the peer's window if Nagle's algorithm allows it.
     fn split_point(
         &self,
         (packet, is_last): (u64, bool),
@@ -366,7 +366,7 @@ impl Departure {
     ) -> u64 {
         let (mss, by_peer) = (u64::from(stream.mss), stream.usable());
         if !is_last && packet > mss && most <= by_peer {
-            // The packet will not become larger.
+            // Not the last packet: nothing will be appended to it.
             return packet.min(most);
         }
         let bytes = packet.min(by_peer).min(most);
@@ -378,8 +378,8 @@ impl Departure {
         }
     }
 
-    /// Whether Nagle's rule lets a small segment leave: the one of Minshall, for which only another
-    /// small one must not be under way (`tcp_nagle_check`).
+    /// Nagle's algorithm in Minshall's variant: whether a small segment may leave, which it may
+    /// unless another small one is outstanding (`tcp_nagle_check`).
     fn may_end_small(&self, una: u64, has_nagle: bool) -> bool {
         match self.buffer.as_ref().map_or(Nagle::Minshall, |buffer| buffer.nagle) {
             Nagle::Minshall => !has_nagle || self.bursts.tso.small_end <= una,
@@ -388,21 +388,21 @@ impl Departure {
         }
     }
 
-    /// Whether what the send buffer holds may end with a small segment.
+    /// Whether Nagle's algorithm allows a small last segment of the send buffer.
     pub fn may_end_buffer_small(&self, una: u64, has_nagle: bool) -> bool {
         self.buffer.is_some() && self.may_end_small(una, has_nagle)
     }
 
-    /// Whether a segment of so many bytes may leave though it is small: the persist timer ran out,
-    /// or the burst that has begun ends with it.
+    /// Whether a small segment must leave: the persist timer expired, or the burst in progress ends
+    /// with it.
     #[inline]
     pub fn is_small_due(&self, nxt: u64, payload: u64) -> bool {
         let tso = &self.bursts.tso;
         self.overrides_silly_window || (tso.is_in_burst() && tso.small_end == nxt + payload)
     }
 
-    /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all
-    /// the same (`tcp_write_xmit`). `most`: the segments of a burst.
+    /// The peer's window, or Nagle's algorithm, holds the next packet back. It is filled up
+    /// nevertheless (`tcp_write_xmit`). `most`: the segments of a burst.
     pub fn grow_next_packet(&mut self, stream: &Stream, window: Window, most: u64) {
         let wanted = window.quota(most) * u64::from(stream.mss);
         if let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.sent_end() <= stream.nxt)
@@ -411,6 +411,7 @@ impl Departure {
         }
     }
 
+    /// Whether the burst is deferred (`tcp_tso_should_defer`).
     fn tso_should_defer(
         &mut self,
         now: Time,
@@ -420,7 +421,7 @@ impl Departure {
     ) -> bool {
         let BurstRequest { stream, window: Window { cwnd, in_flight }, most, .. } = request;
         let mss = u64::from(stream.mss);
-        // A paced packet counts as sent when its time is over (`tcp_wstamp_ns`).
+        // A paced packet counts as sent at its departure time (`tcp_wstamp_ns`).
         let last_left = self.last_segment_sent.max(self.bursts.pacing.next());
         if request.is_recovering || now.since(last_left) > PATIENCE {
             return false;
@@ -432,7 +433,7 @@ impl Departure {
         if limit >= most * mss || (!is_last && limit >= packet) || limit >= worthwhile {
             return false;
         }
-        // When the next ACK is far away, waiting for it would leave the path idle.
+        // With the next ACK far away, deferring would leave the path idle.
         let Some((left_at, srtt)) = next_ack() else { return false };
         if left_at + srtt > now + PATIENCE.min(srtt / 2) {
             return false;

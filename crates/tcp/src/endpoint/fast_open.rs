@@ -1,10 +1,9 @@
-//! TCP Fast Open (RFC 7413): data in the SYN of a client that shows a cookie, and answers before
-//! the handshake ends.
+//! TCP Fast Open (RFC 7413): data in the SYN of a client that sends a valid cookie, and data of the
+//! server before the handshake is complete.
 //!
-//! Who keeps cookies, and gives them to those who connect, is not part of an endpoint. As in Linux,
-//! what is repeated is a SYN without data and without the option, and a server that waits for the
-//! end of the handshake repeats its SYN-ACK alone (`tcp_send_syn_data`, `tcp_rcv_fastopen_synack`,
-//! `tcp_try_fastopen`).
+//! The cookie cache is outside the endpoint. As in Linux, a retransmitted SYN has neither data nor
+//! the option, and a server that waits for the end of the handshake retransmits its SYN-ACK alone
+//! (`tcp_send_syn_data`, `tcp_rcv_fastopen_synack`, `tcp_try_fastopen`).
 
 use crate::context::Context;
 use crate::endpoint::{Endpoint, State};
@@ -12,43 +11,42 @@ use crate::segment::{Cookie, FastOpenOption, IP_HEADER, Segment, TCP_HEADER};
 use crate::sender::resegment::RESEND_ALL;
 use tcplab_units::{Duration, Time};
 
-/// Room for all the options that a SYN can have (`MAX_TCP_OPTION_SPACE`).
+/// Space for all options of a SYN (`MAX_TCP_OPTION_SPACE`).
 const OPTIONS: u16 = 40;
-/// The data that waits for the end of the handshake will bring the ACK; it has so long
-/// (`TCP_DELACK_MAX`).
+/// The longest that the ACK of the SYN-ACK waits for data that carries it (`TCP_DELACK_MAX`).
 const DELACK_MAX: Duration = Duration::from_millis(200);
 
-/// The state that a client keeps of a server (RFC 7413 §4.1.3).
+/// A client's cache entry of a server (RFC 7413 §4.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedCookie {
-    /// The cookie that it gave.
+    /// The server's cookie.
     pub cookie: Cookie,
-    /// The largest payload that it takes.
+    /// The server's MSS.
     pub mss: u16,
 }
 
 /// The Fast Open state of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FastOpen {
-    /// A client: what it knows of the server.
+    /// Client: the cache entry of the server.
     cached: Option<CachedCookie>,
-    /// Its SYN waits for data.
+    /// Client: the SYN waits for data (`defer_connect`).
     is_deferred: bool,
-    /// Bytes that its SYN carries, and whether there is more to come.
+    /// Bytes of data in the SYN, and whether the application has more to send.
     payload: u16,
     has_more: bool,
-    /// News of the server, until somebody asks.
+    /// A new cache entry, until the host takes it.
     to_cache: Option<CachedCookie>,
-    /// A server: the cookie of the client that may come, and whether the SYN-ACK is to bring it.
+    /// Server: the client's valid cookie, and whether the SYN-ACK grants it.
     expected: Option<Cookie>,
     grants_cookie: bool,
-    /// The client has shown it.
+    /// Server: the client sent the valid cookie.
     is_accepted: bool,
 }
 
 impl Endpoint {
-    /// Opens actively, with Fast Open: with a cookie the SYN waits for the first data and takes it
-    /// along, else it asks for one.
+    /// Active open with Fast Open. With a cached cookie the SYN waits for the first data and
+    /// carries it; without one the SYN requests a cookie.
     pub fn connect_fast(&mut self, cached: Option<CachedCookie>) {
         self.connect();
         self.syn_pending = cached.is_none();
@@ -56,23 +54,23 @@ impl Endpoint {
         self.fast_open = Some(Box::new(FastOpen { cached, is_deferred, ..FastOpen::default() }));
     }
 
-    /// Opens passively, with Fast Open for a client with this cookie.
+    /// Passive open with Fast Open, for a client with this cookie.
     pub fn listen_fast(&mut self, cookie: Cookie) {
         self.listen();
         self.fast_open = Some(Box::new(FastOpen { expected: Some(cookie), ..FastOpen::default() }));
     }
 
-    /// News of the server for the client to keep; given once.
+    /// A new entry for the client's cookie cache; returned once.
     pub fn take_cookie_to_cache(&mut self) -> Option<CachedCookie> {
         self.fast_open.as_mut()?.to_cache.take()
     }
 
-    /// The SYN waits for the first data.
+    /// Whether the SYN waits for the first data.
     pub(crate) fn is_syn_deferred(&self) -> bool {
         self.fast_open.as_ref().is_some_and(|fast| fast.is_deferred)
     }
 
-    /// The first write leaves with the SYN, as far as it has room; the rest waits for the answer.
+    /// The SYN carries the first write as far as it fits. The rest waits for the SYN-ACK.
     pub(crate) fn write_into_syn(&mut self, bytes: u64) -> u64 {
         let own = self.own_mss();
         let Some(fast) = &mut self.fast_open else { return 0 };
@@ -86,7 +84,7 @@ impl Endpoint {
         taken
     }
 
-    /// The first SYN or SYN-ACK, with what there is to say and to send.
+    /// Adds the Fast Open option, and a client's data, to the first SYN or SYN-ACK.
     pub(crate) fn with_fast_open(
         &mut self,
         now: Time,
@@ -95,7 +93,7 @@ impl Endpoint {
     ) -> Segment {
         let Some(fast) = self.fast_open.as_deref().copied() else { return segment };
         let option = |cookie| FastOpenOption::Cookie(cookie);
-        // On a link of RFC 791's least MTU a cookie beside all other options is too large.
+        // With RFC 791's minimum MTU of 68 bytes, a cookie beside all other options does not fit.
         let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
         let with = |option| {
             let whole = segment.with_fast_open(option);
@@ -114,8 +112,9 @@ impl Endpoint {
         segment.with_payload(fast.payload)
     }
 
-    /// A SYN arrived. Its data counts if it shows the right cookie; whoever shows another gets the
-    /// right one, like those who ask (RFC 7413 §4.2.2).
+    /// Handles the Fast Open option of a SYN. The data of a SYN with the valid cookie is accepted;
+    /// a client with an invalid cookie, or that requests one, is granted the valid one (RFC 7413
+    /// §4.2.2).
     pub(crate) fn on_syn_fast_open(&mut self, now: Time, segment: &Segment) {
         let Some(fast) = &mut self.fast_open else { return };
         let Some(option) = segment.fast_open() else { return };
@@ -131,13 +130,13 @@ impl Endpoint {
         }
     }
 
-    /// The server may send: it knows the client, though the handshake has not ended.
+    /// Server: whether data may be sent in SYN-RECEIVED, because the client sent the valid cookie.
     pub(crate) fn may_send_before_handshake(&self) -> bool {
         self.state == State::SynReceived
             && self.fast_open.as_ref().is_some_and(|fast| fast.is_accepted)
     }
 
-    /// Data, without a FIN. The timer stays that of the SYN-ACK (`tcp_rearm_rto`,
+    /// Data in SYN-RECEIVED, without a FIN. The timer stays that of the SYN-ACK (`tcp_rearm_rto`,
     /// `tcp_schedule_loss_probe`).
     pub(crate) fn poll_before_handshake(&mut self, now: Time) -> Option<Segment> {
         let timer = self.send.timer;
@@ -147,9 +146,9 @@ impl Endpoint {
         segment
     }
 
-    /// The answer to a client's SYN acknowledges what comes before `acked`. The rest of its data is
-    /// sent again, as ordinary data and without a smaller window: that the server did not take it
-    /// says nothing of the path (RFC 7413 §4.2.1).
+    /// Handles a SYN-ACK that acknowledges offsets below `acked`. Data of the SYN that is not
+    /// acknowledged is retransmitted as ordinary data without a smaller window: that a server
+    /// ignores the data is no sign of congestion (RFC 7413 §4.2.1).
     pub(crate) fn on_syn_ack_fast_open(&mut self, now: Time, segment: &Segment, acked: u64) {
         let Some(fast) = &mut self.fast_open else { return };
         let granted = match segment.fast_open() {
@@ -170,7 +169,7 @@ impl Endpoint {
         } else {
             self.send.timer.stop();
             if delays_ack && has_more {
-                // The application's waiting data will carry the ACK.
+                // The application's next data carries the ACK.
                 self.delayed_ack.on_ack_sent();
                 self.delayed_ack.delay_ack(now + DELACK_MAX);
                 self.handshake_ack_pending = false;

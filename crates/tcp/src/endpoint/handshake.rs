@@ -1,5 +1,5 @@
-//! Opening a connection: SYN, SYN-ACK, and the options they agree on (RFC 9293 §3.5, RFC 7323,
-//! RFC 2018). Simultaneous opening included.
+//! Opening a connection: SYN, SYN-ACK and their options (RFC 9293 §3.5, RFC 7323, RFC 2018),
+//! simultaneous open included.
 
 use crate::context::Context;
 use crate::ecn::EcnState;
@@ -11,7 +11,7 @@ use tcplab_transport::Progressed;
 use tcplab_units::{Duration, Time};
 
 impl Endpoint {
-    /// The SYN, or in answer to the peer's the SYN-ACK, with only the options the peer offered too.
+    /// The SYN, or the SYN-ACK with only those options that the peer offered too.
     #[cold]
     pub(crate) fn syn(&mut self, now: Time) -> Segment {
         let is_answer = self.state == State::SynReceived;
@@ -38,8 +38,8 @@ impl Endpoint {
         self.last_ack_sent = self.receive.next;
         self.arm_retransmission(now);
         let segment = segment.with_syn_options(SynOptions {
-            // The size that this end can take, whatever the path to the other one carries (RFC 9293
-            // §3.7.1, `ipv4_default_advmss`).
+            // The MSS option states the size that this end accepts, independent of the path MTU
+            // (RFC 9293 §3.7.1, `ipv4_default_advmss`).
             mss: self.settings.mss,
             window_scale: scaling.then_some(self.receive.window_scale),
             sack_permitted: if is_answer { self.send.sack } else { self.settings.sack },
@@ -47,7 +47,7 @@ impl Endpoint {
         if is_first { self.with_fast_open(now, segment, is_answer) } else { segment }
     }
 
-    /// LISTEN: a SYN opens, an ACK is answered by a reset (RFC 9293 §3.10.7.2).
+    /// LISTEN: a SYN opens the connection, an ACK is answered by a reset (RFC 9293 §3.10.7.2).
     #[cold]
     pub(crate) fn on_segment_in_listen(&mut self, now: Time, segment: &Segment) {
         if segment.flags.has(Flags::RST) {
@@ -68,7 +68,8 @@ impl Endpoint {
         }
     }
 
-    /// SYN-SENT: a SYN-ACK establishes, a SYN alone opens simultaneously (RFC 9293 §3.10.7.3).
+    /// SYN-SENT: a SYN-ACK establishes the connection, a SYN is a simultaneous open (RFC 9293
+    /// §3.10.7.3).
     #[cold]
     pub(crate) fn on_segment_in_syn_sent(&mut self, now: Time, segment: &Segment) {
         let has_ack = segment.flags.has(Flags::ACK);
@@ -103,7 +104,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes the peer's initial sequence number and settles the options.
+    /// Takes the peer's initial sequence number and agrees on the options.
     fn take_syn(&mut self, now: Time, segment: &Segment) {
         self.receive.origin = Origin(segment.seq.0);
         self.receive.next = 1;
@@ -130,7 +131,7 @@ impl Endpoint {
         self.send.largest_window = self.send.window;
     }
 
-    /// Our SYN is acknowledged.
+    /// Our SYN is acknowledged: the connection is established.
     #[cold]
     pub(crate) fn establish(&mut self, now: Time, segment: &Segment) {
         self.state = State::Established;
@@ -163,28 +164,28 @@ impl Endpoint {
         self.retransmits = 0;
         self.last_oow_ack = None;
         if self.send.has_outstanding() {
-            // Data left before the handshake ended (`tcp_rcv_synrecv_state_fastopen`).
+            // Data left during the handshake (`tcp_rcv_synrecv_state_fastopen`).
             self.arm_retransmission(now);
         }
     }
 
-    /// Whether a timeout of the handshake leaves the window as it is. Linux lets one repetition
-    /// pass: the timeout may have been too short (`tcp_init_transfer`). A SYN-ACK is repeated when
-    /// a SYN comes again, too (`inet_rtx_syn_ack`).
+    /// Whether the initial window survives a timeout in the handshake. Linux tolerates one
+    /// retransmission, because the initial RTO may have been too short (`tcp_init_transfer`). A
+    /// SYN-ACK is also retransmitted when a SYN arrives again (`inet_rtx_syn_ack`).
     fn is_syn_timeout_forgiven(&self, now: Time, segment: &Segment) -> bool {
         self.settings.behaviour.forgives_syn_timeout
             && (self.syns_sent <= 2 || self.is_first_syn_answered(now, segment))
     }
 
-    /// Whether the answer is to the first SYN, so that later ones were not needed
+    /// Whether the SYN-ACK answers the first SYN, so that retransmitting it was spurious
     /// (`tcp_try_undo_spurious_syn`).
     fn is_first_syn_answered(&self, now: Time, segment: &Segment) -> bool {
         self.settings.undo && self.echoed(now, segment) == Some(clock(self.first_syn))
     }
 
-    /// The RTT of the handshake, of the SYN itself: with Fast Open data may have left after it
-    /// (`tcp_synack_rtt_meas`). If a SYN was repeated, Linux asks the timestamp which one was
-    /// answered (`tcp_ack_update_rtt`).
+    /// The RTT of the handshake, measured from the SYN itself: with Fast Open, data may have left
+    /// after it (`tcp_synack_rtt_meas`). After a retransmitted SYN, Linux uses the echoed timestamp
+    /// (`tcp_ack_update_rtt`).
     fn handshake_rtt(&self, now: Time, segment: &Segment) -> Option<Duration> {
         if self.syns_sent == 1 {
             return Some(self.settings.behaviour.clock.elapsed(now, self.first_syn));

@@ -1,4 +1,4 @@
-//! Segments in (RFC 9293 §3.10.7), and closing.
+//! Received segments (RFC 9293 §3.10.7), and closing.
 
 use crate::context::Context;
 use crate::delayed_ack::Arrived;
@@ -10,7 +10,7 @@ use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
 use crate::sender::on_ack::AckContext;
 use tcplab_units::{Duration, Time};
 
-/// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
+/// `TS.Recent` older than this is not compared (RFC 7323 §5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 
 impl Endpoint {
@@ -35,7 +35,7 @@ impl Endpoint {
             return self.on_syn_again(now, segment);
         }
         if self.has_timestamps && segment.timestamps().is_none() && !segment.flags.has(Flags::RST) {
-            // RFC 7323 §3.2: what lacks the timestamps agreed on is not of this connection.
+            // RFC 7323 §3.2: a segment without the agreed timestamps option is dropped.
             return;
         }
         if self.fails_paws(now, segment, start)
@@ -44,7 +44,8 @@ impl Endpoint {
             return self.on_unacceptable(now, segment, start);
         }
         if segment.flags.has(Flags::RST) {
-            // RFC 5961 §3: only a reset at the very next number counts.
+            // RFC 5961 §3: only a reset at exactly RCV.NXT is accepted; others in the window are
+            // challenged.
             if start == self.receive.next {
                 self.end(Ended::Reset);
             } else {
@@ -53,7 +54,7 @@ impl Endpoint {
             return;
         }
         if segment.flags.has(Flags::SYN) {
-            // RFC 5961 §4: a challenge.
+            // RFC 5961 §4: a challenge ACK.
             return self.delayed_ack.ack_now();
         }
         if !segment.flags.has(Flags::ACK) {
@@ -65,7 +66,8 @@ impl Endpoint {
         }
         let is_pure = self.state == State::Established && segment.payload == 0;
         let predicted = segment.payload > 0 && self.is_predicted(segment, start);
-        // Data taken before the acknowledgment sees the RTO of before.
+        // With header prediction the data is processed before the acknowledgment, so its ACK
+        // decision uses the RTO before this segment.
         let rto = predicted.then(|| self.send.rtt.rto(&self.settings.rto_limits()));
         if self.process_ack(now, segment, start, predicted) {
             self.process_data(now, segment, start, rto);
@@ -75,14 +77,14 @@ impl Endpoint {
         }
     }
 
-    /// Whether a segment with data is what was expected, and nothing else: Linux takes the data of
-    /// such before the acknowledgment (`tcp_rcv_established`, `tcp_fast_path_on`), if it has memory
-    /// for that.
+    /// Header prediction: whether a data segment is exactly the expected one. Linux processes the
+    /// data of such a segment before its acknowledgment (`tcp_rcv_established`,
+    /// `tcp_fast_path_on`), if the socket has memory allocated ahead.
     fn is_predicted(&self, segment: &Segment, start: u64) -> bool {
         if !self.settings.behaviour.header_prediction {
             return self.send.has_outstanding();
         }
-        // Where all data is read at once, there is hardly ever memory left.
+        // Where the application reads data at once, hardly any forward-allocated memory is left.
         self.has_forward_alloc(u64::from(segment.payload) + OVERHEAD)
             && self.state == State::Established
             && start == self.receive.next
@@ -92,8 +94,8 @@ impl Endpoint {
             && self.send.is_window(segment.window)
     }
 
-    /// The time of what comes before the last ACK is the one to be echoed, if it is no older than
-    /// the one that is (RFC 7323 §4.3; `tcp_replace_ts_recent`).
+    /// Updates `TS.Recent` from a segment that starts at or below the last ACK sent and is not
+    /// older (RFC 7323 §4.3; `tcp_replace_ts_recent`).
     #[inline]
     fn update_ts_recent(&mut self, now: Time, segment: &Segment, start: u64) {
         if let Some(timestamps) = segment.timestamps()
@@ -105,7 +107,8 @@ impl Endpoint {
         }
     }
 
-    /// The peer's SYN once more: our answer was lost. Or, opening simultaneously, its SYN-ACK.
+    /// The peer's SYN in SYN-RECEIVED: the SYN-ACK was lost and is sent again. In a simultaneous
+    /// open, the peer's SYN-ACK.
     #[cold]
     fn on_syn_again(&mut self, now: Time, segment: &Segment) {
         if segment.flags.has(Flags::RST) {
@@ -121,8 +124,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether something that is out of place was answered a short while ago. If not, this is
-    /// (`__tcp_oow_rate_limited`).
+    /// Whether the answer to an out-of-window segment is suppressed, because another was answered
+    /// within 500 ms (`__tcp_oow_rate_limited`). If not, this counts as the last answer.
     fn is_rate_limited(&mut self, now: Time) -> bool {
         let has_just = self.settings.behaviour.limits_challenge_acks
             && self.last_oow_ack.is_some_and(|answered| {
@@ -134,7 +137,7 @@ impl Endpoint {
         has_just
     }
 
-    /// PAWS (RFC 7323 §5): older than what was heard before.
+    /// PAWS (RFC 7323 §5): the timestamp is older than `TS.Recent`.
     #[inline]
     fn fails_paws(&self, now: Time, segment: &Segment, start: u64) -> bool {
         self.has_timestamps
@@ -145,7 +148,7 @@ impl Endpoint {
                 .is_some_and(|older| !self.is_disordered_ack(segment, start, older))
     }
 
-    /// By how much a timestamp is older than the one that is echoed, if it is.
+    /// By how much a timestamp is older than `TS.Recent`; none if it is not.
     #[inline]
     fn timestamp_age(&self, now: Time, value: u32) -> Option<i32> {
         let (recent, heard) = self.ts_recent;
@@ -153,8 +156,8 @@ impl Endpoint {
         (older > 0 && now.since(heard) < TIMESTAMP_LIFE).then_some(older)
     }
 
-    /// Linux lets pass what is a tick older (`TCP_PAWS_WINDOW`), and an ACK that says nothing new
-    /// (`tcp_disordered_ack`).
+    /// Linux accepts a timestamp that is one tick older (`TCP_PAWS_WINDOW`), and an old one in a
+    /// plain duplicate ACK (`tcp_disordered_ack`).
     #[cold]
     fn is_disordered_ack(&self, segment: &Segment, start: u64, older: i32) -> bool {
         if !self.settings.behaviour.accepts_disordered_acks {
@@ -171,7 +174,7 @@ impl Endpoint {
             let set_by = self.send.window_set_by.0;
             start > set_by || start == set_by && (window > self.send.window || window == 0)
         };
-        // `tcp_tsval_replay`: an RTO of a clock that is a fifth faster.
+        // `tcp_tsval_replay`: 1.2 RTOs, for a peer's clock that is a fifth faster.
         let replay = || self.send.rtt.rto(&self.settings.rto_limits()).as_millis() * 1200 / 1000;
         older == 1
             || is_duplicate() && !sets_window() && u64::from(older.unsigned_abs()) <= replay()
@@ -183,7 +186,7 @@ impl Endpoint {
             return;
         }
         self.send.ignore_discarded();
-        // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
+        // Data is always answered; other segments are rate-limited (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
         if !(is_empty && self.is_rate_limited(now)) {
             self.delayed_ack.ack_now();
@@ -196,7 +199,7 @@ impl Endpoint {
                 let is_recent = end >= self.last_ack_sent;
                 self.delayed_ack.on_old_data(is_recent, window, &self.settings);
                 if is_recent && segment.flags.has(Flags::ACK) {
-                    // `tcp_sequence` lets it pass: its data alone is of no use.
+                    // `tcp_sequence` accepts the segment, though its data is old.
                     self.update_ts_recent(now, segment, start);
                     self.process_ack(now, segment, start, false);
                     let echoed = self.first_echoed(now, segment);
@@ -208,10 +211,10 @@ impl Endpoint {
             && start < self.receive.next
             && matches!(self.state, State::CloseWait | State::Closing | State::LastAck)
         {
-            // The FIN has a number, and came twice (`tcp_data_queue`).
+            // A FIN has a sequence number: a repeated FIN is a duplicate (`tcp_data_queue`).
             self.receive.note_duplicate(start..(end + 1).min(self.receive.next));
         }
-        // RFC 9293 §3.10.7.4: with a closed window, what a segment acknowledges still counts.
+        // RFC 9293 §3.10.7.4: with a zero window, acknowledgments are still processed.
         if self.receive.window() == 0
             && start == self.receive.next
             && segment.flags.has(Flags::ACK)
@@ -221,7 +224,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes the acknowledgment. Says whether the rest of the segment counts.
+    /// Processes the acknowledgment (`tcp_ack`). Returns whether the rest of the segment is
+    /// processed.
     #[inline]
     fn process_ack(
         &mut self,
@@ -243,7 +247,8 @@ impl Endpoint {
             self.ecn.on_first_ack(segment);
             is_first = segment.payload == 0;
         }
-        // RFC 5961 §5: neither beyond what was sent nor older than the peer's windows can explain.
+        // RFC 5961 §5: an acknowledgment above SND.NXT, or below SND.UNA by more than the largest
+        // window, is answered and dropped.
         let oldest = self.send.una.saturating_sub(self.send.largest_window);
         let Some(ack) = ack.filter(|ack| (oldest..=self.send.nxt).contains(ack)) else {
             self.delayed_ack.ack_now();
@@ -253,10 +258,10 @@ impl Endpoint {
             alive.on_heard(now);
         }
         if !self.send.has_outstanding() {
-            // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
+            // An answer to a zero-window probe: the peer is alive (RFC 9293 §3.8.6.1).
             self.retransmits = 0;
         }
-        // The first ACK tells of the SYN-ACK alone.
+        // The ACK that completes the handshake reports the marks of the SYN-ACK alone.
         let report = if is_first { Report::Echo(false) } else { self.ecn.report(segment) };
         let echoed = self.echoed(now, segment);
         let answer = AckContext { echoed, report, ecn: &mut self.ecn, is_predicted };
@@ -273,14 +278,14 @@ impl Endpoint {
             }
         }
         if opens {
-            // The congestion control begins behind the segment that opens, be it one with data
-            // (`tcp_rcv_state_process`, `tcp_init_transfer`).
+            // The congestion control begins after the segment that completes the handshake, even if
+            // that carries data (`tcp_rcv_state_process`, `tcp_init_transfer`).
             self.send.forget_early_arrivals();
         }
         self.state != State::Closed
     }
 
-    /// When the segment left that this one answers, by our clock of timestamps.
+    /// When the segment left whose timestamp this one echoes, by our timestamp clock.
     #[inline]
     pub(crate) fn echoed(&self, now: Time, segment: &Segment) -> Option<u64> {
         let echo = segment.timestamps().filter(|_| self.has_timestamps)?.echo;
@@ -288,13 +293,13 @@ impl Endpoint {
         clock(now).checked_sub(u64::from(ago)).filter(|_| echo != 0)
     }
 
-    /// The same, of a segment with data, unless an ACK without any has answered that segment
-    /// before: its round trip is not that of data (`tcp_rcv_rtt_measure_ts`).
+    /// As [`Self::echoed`], for the receiver's RTT. None if a pure ACK has echoed the same
+    /// timestamp: that is not the round trip of data (`tcp_rcv_rtt_measure_ts`).
     fn first_echoed(&self, now: Time, segment: &Segment) -> Option<u64> {
         self.echoed(now, segment).filter(|_| !self.receive.is_echo_of_pure_ack(segment))
     }
 
-    /// Takes data and FIN.
+    /// Processes data and FIN (`tcp_data_queue`).
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     fn process_data(&mut self, now: Time, segment: &Segment, start: u64, rto: Option<Duration>) {
@@ -307,7 +312,8 @@ impl Endpoint {
             && start > self.receive.next
             && self.exceeds_memory(segment.payload.into())
         {
-            // `tcp_data_queue_ofo`: dropped, as if the network had lost it.
+            // `tcp_data_queue_ofo`: no memory, so the segment is dropped, as if the network had
+            // lost it.
             return;
         }
         self.receive.init_autotuning(&self.settings);
@@ -324,10 +330,10 @@ impl Endpoint {
         if flushed_ack {
             self.receive.extend_sack_block(start..end);
         }
-        // Earlier data with the other mark gets an ACK of its own (RFC 8257 §3.2).
+        // A change of CE marks acknowledges the data before it separately (RFC 8257 §3.2).
         let before = changes.then(|| self.ack_flags());
-        // Linux does so once the data is in the receive buffer, which is in the window of that ACK
-        // (`dctcp_ece_ack_update` below `tcp_event_data_recv`).
+        // Linux sends that ACK once the new data is in the receive buffer, so its window already
+        // excludes the data (`dctcp_ece_ack_update` below `tcp_event_data_recv`).
         let is_late = changes
             && self.settings.behaviour.adaptive_delayed_ack
             && start <= self.receive.next
@@ -337,8 +343,9 @@ impl Endpoint {
             self.delayed_ack.on_ce_mark(self.receive.offered_window(self.last_ack_sent));
         }
         if (flushed_ack || changes) && !is_late {
-            // The waiting ACK reports the state before this segment, with this segment's mark
-            // (`tcp_data_queue_ofo`). The segment had asked for an ACK before: this is that ACK.
+            // The compressed ACK reports the state before this segment, with this segment's mark
+            // (`tcp_data_queue_ofo`). The segment had scheduled an ACK before that; this ACK
+            // fulfils it.
             let flags = before.unwrap_or_else(|| self.ack_flags());
             self.pending_ack = Some(Box::new(self.segment_without_data(now, flags, self.send.nxt)));
         }
@@ -367,7 +374,8 @@ impl Endpoint {
             }
         }
         if self.receive.is_finished() {
-            // Linux lets the FIN wait for what its side may still have to say (`tcp_fin`).
+            // Linux delays the ACK of a FIN that half-closes the connection, since this end may
+            // still send (`tcp_fin`).
             if !self.settings.behaviour.delays_ack_of_fin || self.state != State::Established {
                 self.delayed_ack.ack_now();
             }
@@ -379,9 +387,11 @@ impl Endpoint {
         }
     }
 
-    /// Opens the window and decides on an ACK for data that was taken; before it, this offset was
-    /// expected, and there was a gap or not. `flushed_ack`: one was sent already; `ecn_signs`: what the segment
-    /// says of marks; `rto`: that of before, if the data comes before the acknowledgment.
+    /// Grows the window and decides on an ACK for received data, as Linux does. Before the data,
+    /// `next` was the next expected offset and `had_gap` says whether data was missing.
+    /// `flushed_ack`: a compressed ACK was sent for this segment. `ecn_signs`: the segment's ECN
+    /// flags. `rto`: the RTO before this segment, where the data is processed before the
+    /// acknowledgment.
     #[inline(never)]
     fn schedule_ack_as_linux(
         &mut self,
@@ -419,8 +429,7 @@ impl Endpoint {
             has_gap: self.receive.has_gap(),
             has_sack,
             flushed_ack,
-            // Where the segment itself ends all, what was out of order is dropped before
-            // (`tcp_fin`).
+            // A FIN purges the out-of-order queue before the gap is checked (`tcp_fin`).
             fills_gap: had_gap && !self.receive.has_gap() && !(is_finished && ends),
             finished: is_finished,
             next: self.receive.next,
@@ -437,8 +446,8 @@ impl Endpoint {
         self.delayed_ack.on_arrival(now, arrived, &self.settings);
     }
 
-    /// The RTT as that half sees it for which it is shorter; nothing before the receiving half has
-    /// seen one (`__tcp_ack_snd_check`).
+    /// The smaller of the RTTs that the sending and the receiving half measured; zero until the
+    /// receiving half has a measurement (`__tcp_ack_snd_check`).
     fn min_rtt_of_halves(&self) -> Duration {
         let received = self.receive.rtt().unwrap_or_default();
         let sent = self.send.rtt.exact_srtt();
@@ -449,7 +458,7 @@ impl Endpoint {
     #[cold]
     fn on_fin_acked(&mut self, now: Time, segment: &Segment) {
         match self.state {
-            // With a FIN that comes along, the whole connection is kept until that is taken
+            // An orphaned connection is kept until a FIN that arrives with the ACK is processed
             // (`tcp_rcv_state_process`).
             State::FinWait1 if !self.is_orphaned || segment.flags.has(Flags::FIN) => {
                 self.state = State::FinWait2;

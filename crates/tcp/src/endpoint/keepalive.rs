@@ -1,19 +1,19 @@
-//! Whether the peer is still there: keepalives while nothing is under way (RFC 9293 §3.8.4), and
-//! the longest that something may stay without an answer (the user timeout, RFC 5482).
+//! Whether the peer is alive: keepalives of an idle connection (RFC 9293 §3.8.4), and the user
+//! timeout (RFC 5482), which bounds the time without an acknowledgment.
 
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::settings::{Keepalive, Settings};
 use crate::timer::waits_until;
 use tcplab_units::{Duration, Time};
 
-/// The keepalives of a connection.
+/// The keepalive timer of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeepaliveTimer {
-    /// When to look again.
+    /// When the timer expires.
     pub due: Time,
     /// When the peer last acknowledged anything.
     last_ack: Time,
-    /// Probes sent since.
+    /// Keepalive probes sent since.
     probes: u32,
 }
 
@@ -35,14 +35,14 @@ impl KeepaliveTimer {
 }
 
 impl Endpoint {
-    /// The keepalive timer ran out (`tcp_keepalive_timer`).
+    /// The keepalive timer expired (`tcp_keepalive_timer`).
     pub(crate) fn on_keepalive_timer(&mut self, now: Time) {
         let (Some(alive), Some(keepalive)) = (&mut self.keepalive, self.settings.keepalive) else {
             return;
         };
         let Keepalive { idle, interval, probes } = keepalive;
         let silence = now.since(alive.last_ack);
-        // The retransmission timer watches over what is under way.
+        // The retransmission timer covers outstanding data.
         let is_busy = self.send.has_outstanding() || self.send.needs_window_probe();
         let wait = if is_busy {
             idle
@@ -63,9 +63,9 @@ impl Endpoint {
         alive.due = waits_until(self.settings.behaviour.clock, now, wait);
     }
 
-    /// The timer ran out for the first time since there was an answer: from when on does the user
-    /// timeout count? Linux begins with the first repetition, but of a SYN with the first one
-    /// (`tcp_connect` sets `retrans_stamp`).
+    /// The retransmission timer expired for the first time since the last answer: sets the start of
+    /// the user timeout. In Linux it starts with the first retransmission, for a SYN with the SYN
+    /// itself (`tcp_connect` sets `retrans_stamp`).
     pub(crate) fn start_user_timeout(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
         self.unanswered_since = match self.send.oldest() {
@@ -83,8 +83,7 @@ impl Endpoint {
         }
     }
 
-    /// The user timeout, where it counts: Linux has no such thing for a SYN-ACK
-    /// (`reqsk_timer_handler`).
+    /// The user timeout, where it applies: Linux has none for a SYN-ACK (`reqsk_timer_handler`).
     fn user_timeout(&self) -> Option<Duration> {
         let is_request =
             self.settings.behaviour.syn_ack_has_no_user_timeout && self.state == State::SynReceived;
@@ -97,7 +96,7 @@ impl Endpoint {
         most.is_some_and(|most| now.since(self.unanswered_since) >= most)
     }
 
-    /// The part of a wait that the user timeout leaves.
+    /// A wait, cut at the end of the user timeout.
     pub(crate) fn within_user_timeout(&self, now: Time, wait: Duration) -> Duration {
         let Some(most) = self.settings.user_timeout else { return wait };
         wait.min((self.unanswered_since + most).max(now).since(now))

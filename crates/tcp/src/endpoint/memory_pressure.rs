@@ -1,55 +1,56 @@
 //! Memory pressure of the host (`tcp_mem` of Linux).
 //!
-//! An endpoint knows what it holds itself; whoever has several tells each what is left. As in
+//! An endpoint counts its own memory; the host sums it and tells each endpoint its limits. As in
 //! `__sk_mem_raise_allocated`, `tcp_should_expand_sndbuf`, `tcp_grow_window` and
-//! `__tcp_select_window`, but that Linux counts in pages, and that here nothing is taken back from
-//! what was received.
+//! `__tcp_select_window`, with two differences: Linux counts pages, and received data is never
+//! dropped here to free memory.
 
 use crate::endpoint::Endpoint;
 
-/// The memory that a connection may always hold, unless its host is above the last limit
+/// Memory that every connection may hold, unless its host is above the highest limit
 /// (`tcp_wmem[0]`, `tcp_rmem[0]`).
 pub const GUARANTEED: u64 = 4096;
 
-/// Memory is counted in pages (`PAGE_SIZE`).
+/// The kernel's unit of memory (`PAGE_SIZE`).
 const PAGE: u64 = 4096;
 
-/// The memory that the connections of a host have left together.
+/// Memory limits of a connection, by the state of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPressure {
-    /// Send buffers do not grow any more.
+    /// The host is above `tcp_mem[0]`: send buffers stop growing.
     pub is_above_low: bool,
-    /// Windows do not grow any more, and become small where more than half of a buffer is in use.
+    /// The host is under pressure (`tcp_mem[1]`): receive windows stop growing, and shrink where
+    /// more than half of the buffer is in use.
     pub is_under_pressure: bool,
-    /// Nothing is taken that would make the connection hold more than this.
+    /// The most memory that the connection may hold, in bytes.
     pub limit: u64,
 }
 
-/// The memory pressure that one endpoint has heard of.
+/// The host's memory pressure as one endpoint knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     pub pressure: MemoryPressure,
-    /// An application could not write for it.
+    /// A write was refused for want of memory.
     was_write_refused: bool,
 }
 
 impl Endpoint {
-    /// Bytes of memory that the connection holds: what was written and not acknowledged, and what
-    /// arrived and was not read.
+    /// Bytes of memory that the connection holds: written and not acknowledged, and received and
+    /// not read.
     #[inline]
     pub fn memory(&self) -> u64 {
         self.send.memory() + self.receive.memory()
     }
 
-    /// Whether so much memory fits into what the connection has taken already: whole pages, as few
-    /// as hold all that it has (`sk_forward_alloc`, `sk_mem_reclaim`).
+    /// Whether `bytes` fit into the pages that the connection has allocated already: the smallest
+    /// number of whole pages that holds its memory (`sk_forward_alloc`, `sk_mem_reclaim`).
     #[inline]
     pub(crate) fn has_forward_alloc(&self, bytes: u64) -> bool {
         let memory = self.memory();
         memory.next_multiple_of(PAGE) - memory >= bytes
     }
 
-    /// The host tells of the memory that is left.
+    /// The host sets the memory limits.
     pub fn set_memory_pressure(&mut self, pressure: MemoryPressure) {
         if pressure.is_under_pressure {
             self.receive.on_memory_pressure();
@@ -58,12 +59,12 @@ impl Endpoint {
         self.memory.get_or_insert_with(first).pressure = pressure;
     }
 
-    /// Whether the application could not write since the last look, because memory was short.
+    /// Whether a write was refused for want of memory since the last call.
     pub fn take_write_refused(&mut self) -> bool {
         self.memory.as_mut().is_some_and(|memory| std::mem::take(&mut memory.was_write_refused))
     }
 
-    /// How much of this may be written.
+    /// How many of `bytes` may be written.
     #[cold]
     pub(crate) fn limit_by_memory(&mut self, bytes: u64) -> u64 {
         let held = self.memory();
@@ -73,8 +74,7 @@ impl Endpoint {
         bytes.min(left)
     }
 
-    /// Whether data cannot be kept that something is missing before. What is in order is always
-    /// taken: the application waits for it.
+    /// Whether memory is too short to keep an out-of-order segment. Data in order is always kept.
     #[cold]
     pub(crate) fn exceeds_memory(&self, payload: u64) -> bool {
         let most = self.memory.as_ref().map_or(u64::MAX, |memory| memory.pressure.limit);

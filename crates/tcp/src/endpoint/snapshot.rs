@@ -9,11 +9,11 @@ use tcplab_units::{Duration, Rate};
 pub struct Snapshot {
     /// Congestion window in segments.
     pub cwnd: u64,
-    /// Slow-start threshold in segments.
+    /// Slow-start threshold in segments; none before the first reduction.
     pub ssthresh: Option<u64>,
     /// Smoothed RTT; zero until the first sample.
     pub srtt: Duration,
-    /// The last RTT that was measured of a segment that was sent once; zero until there is one.
+    /// The latest RTT of a segment that was sent once; zero until there is one.
     pub rtt: Duration,
     /// Retransmission timeout.
     pub rto: Duration,
@@ -21,62 +21,62 @@ pub struct Snapshot {
     pub in_flight: u64,
     /// Bytes acknowledged by the peer.
     pub acked_bytes: u64,
-    /// Pacing rate, for those that pace.
+    /// Pacing rate, if the sender paces.
     pub pacing: Option<Rate>,
-    /// How fast the path last delivered, where that is sampled: over a round trip in which there
-    /// was always something to send, or as fast as that (`tcpi_delivery_rate` of Linux).
+    /// The latest delivery rate of the path, where it is sampled: of a sample that was not
+    /// application-limited, or was as fast (`tcpi_delivery_rate` of Linux).
     pub delivery_rate: Option<Rate>,
 }
 
 /// RTT samples of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttSummary {
-    /// How many.
+    /// Number of samples.
     pub count: u64,
-    /// Their sum in nanoseconds.
+    /// Sum in nanoseconds.
     pub sum_nanos: u64,
-    /// The least.
+    /// Minimum.
     pub min: Duration,
-    /// Their mean.
+    /// Mean.
     pub mean: Duration,
-    /// The greatest.
+    /// Maximum.
     pub max: Duration,
 }
 
 impl Endpoint {
-    /// The counts of the sending half.
+    /// The counters of the sender.
     pub fn counters(&self) -> SenderCounters {
         self.send.counters()
     }
 
-    /// The RTTs sampled, if any were.
+    /// The RTT samples; none if there are none.
     pub fn rtt(&self) -> Option<RttSummary> {
         let (min, max, count, sum_nanos) = self.send.rtt.recorded();
         (count > 0).then(|| RttSummary { min, mean: self.send.rtt.mean(), max, count, sum_nanos })
     }
 
-    /// Sums up RTTs anew: those of what the application sends from now on.
+    /// Clears the RTT statistics; they cover what the application sends from now on.
     pub fn restart_rtt_record(&mut self) {
         self.send.rtt.restart_record();
     }
 
-    /// Whether the peer has answered the SYN.
+    /// Whether the peer has acknowledged the SYN.
     pub fn has_connected(&self) -> bool {
         self.send.una > 0
     }
 
-    /// Bytes that the application wrote.
+    /// Bytes that the application has written.
     pub fn written_bytes(&self) -> u64 {
         // The SYN has the first sequence number.
         self.send.written - 1
     }
 
-    /// Bytes that were sent, each counted once.
+    /// Bytes sent, without retransmissions.
     pub fn sent_bytes(&self) -> u64 {
         self.send.nxt.min(self.send.written).saturating_sub(1)
     }
 
-    /// The sending half as it is now.
+    /// The sender's present state.
     pub fn snapshot(&self) -> Snapshot {
         let own = || Rate::from_bits_per_second(self.send.departure().rate().saturating_mul(8));
         let decided =
@@ -98,7 +98,7 @@ impl Endpoint {
         }
     }
 
-    /// The congestion controller's internals, by name.
+    /// Records the congestion controller's internals, by name.
     pub fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         if let Some(cc) = self.send.cc() {
             cc.probe(record);

@@ -1,9 +1,10 @@
-//! The remains of an end of a connection that is over, which answer late segments: in TIME-WAIT
-//! (RFC 9293 §3.10.7.4), in FIN-WAIT-2 once the application is gone, and in CLOSED (§3.10.7.1).
+//! TIME-WAIT and what else is left of an end after its connection (`inet_timewait_sock`). It
+//! answers late segments in TIME-WAIT (RFC 9293 §3.10.7.4), in FIN-WAIT-2 of an orphaned
+//! connection, and in CLOSED (§3.10.7.1).
 //!
-//! As in Linux (`tcp_timewait_state_process`, `tcp_v4_timewait_ack`, `tcp_v4_send_reset`): it knows
-//! no blocks of SACK and no marks, and repeats the last acknowledgment as often as it is asked for
-//! it.
+//! As in Linux (`tcp_timewait_state_process`, `tcp_v4_timewait_ack`, `tcp_v4_send_reset`), these
+//! answers have neither SACK blocks nor ECN marks, and the last acknowledgment is repeated for
+//! every segment that calls for it.
 
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::segment::{Flags, Segment, Timestamps, clock};
@@ -14,41 +15,41 @@ use std::num::NonZeroU32;
 use tcplab_transport::Clock;
 use tcplab_units::{Duration, Time};
 
-/// How often segments without data that are not acceptable are answered, and SYNs that come again
+/// Minimum interval between answers to out-of-window segments without data, and to repeated SYNs
 /// (`tcp_invalid_ratelimit`).
 pub(crate) const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The remains of one end.
+/// The state kept of an end after its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeWait {
-    /// CLOSED from then on.
+    /// When the state becomes CLOSED.
     until: Time,
-    /// The next number to send, and the next one expected.
+    /// SND.NXT and RCV.NXT.
     seq: SeqNumber,
     ack: SeqNumber,
-    /// Bytes of the window that it offered, and by how much that is scaled.
+    /// The window last offered, in bytes, and its scale.
     window: u32,
     scale: u8,
-    /// Which of the constants below hold. A million connections may be in TIME-WAIT: `bool`s would
-    /// need eight bytes more for each.
+    /// A bit set of the constants below. A million connections may be in TIME-WAIT; `bool` fields
+    /// would add eight bytes to each.
     facts: u8,
-    /// The clock by which the end waits.
+    /// The clock of the TIME-WAIT timer.
     clock: Clock,
-    /// The last timestamp of the peer.
+    /// `TS.Recent`.
     ts_recent: u32,
-    /// One more than the tick of the last answer to a segment without data, so that it is never 0.
+    /// Tick of the last answer to a segment without data, plus one so that it is never 0.
     last_oow_ack: Option<NonZeroU32>,
 }
 
-/// The remains are of FIN-WAIT-2: the peer has not finished.
+/// FIN-WAIT-2: the peer's FIN has not arrived.
 const AWAITS_FIN: u8 = 1;
-/// Segments without data are answered at most twice a second.
+/// Answers to segments without data are rate-limited.
 const LIMITS_ANSWERS: u8 = 2;
 /// Timestamps are in use.
 const HAS_TIMESTAMPS: u8 = 4;
 
 impl TimeWait {
-    /// The TIME-WAIT state of an end that is closed.
+    /// An end in CLOSED.
     pub const CLOSED: Self = Self {
         until: Time::ZERO,
         seq: SeqNumber(0),
@@ -61,13 +62,13 @@ impl TimeWait {
         last_oow_ack: None,
     };
 
-    /// Whether it waits for nothing: what comes is answered by a reset.
+    /// Whether the end is in CLOSED and answers every segment by a reset.
     pub fn is_closed(&self) -> bool {
         self.until == Time::ZERO
     }
 
-    /// A segment comes, maybe late: what answers it, if anything does. `time_wait`: how long
-    /// TIME-WAIT lasts.
+    /// A segment arrives. Returns the answer, if there is one. `time_wait`: the length of
+    /// TIME-WAIT.
     pub fn on_segment(
         &mut self,
         now: Time,
@@ -97,7 +98,7 @@ impl TimeWait {
                 return None;
             }
             if !segment.flags.has(Flags::FIN) || end != 1 {
-                // Data for an application that is gone.
+                // Data for a closed application.
                 self.until = Time::ZERO;
                 return reset_for(segment);
             }
@@ -109,7 +110,7 @@ impl TimeWait {
         }
         if !fails_paws && start == 0 && (is_reset || start == end) {
             if is_reset {
-                // The peer is gone for good (RFC 1337 describes it).
+                // TIME-WAIT assassination (RFC 1337): Linux accepts the reset.
                 self.until = Time::ZERO;
             } else {
                 self.restart(now, time_wait);
@@ -130,23 +131,23 @@ impl TimeWait {
         self.facts & fact != 0
     }
 
-    /// How far a number lies beyond the next expected one; negative if before it.
+    /// The distance of a sequence number from RCV.NXT; negative below it.
     fn offset_of(&self, number: SeqNumber) -> i64 {
         number.0.wrapping_sub(self.ack.0).cast_signed().into()
     }
 
-    /// `tcp_in_window`, in numbers relative to the next expected one.
+    /// `tcp_in_window`, with offsets from RCV.NXT.
     fn is_in_window(&self, start: i64, end: i64) -> bool {
         let edge = i64::from(self.window);
         start == 0 || end > 0 && start < edge || start == edge && start == end
     }
 
-    /// TIME-WAIT begins, or begins anew.
+    /// Starts the TIME-WAIT timer, or starts it again.
     fn restart(&mut self, now: Time, time_wait: Duration) {
         self.until = waits_until(self.clock, now, time_wait);
     }
 
-    /// The last acknowledgment once more, unless that would be too often.
+    /// The last acknowledgment, unless rate-limited.
     fn repeat_ack(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let has_data = segment.sequence_length() > 0 && !segment.flags.has(Flags::SYN);
         if self.is(LIMITS_ANSWERS) && !has_data {
@@ -173,17 +174,17 @@ impl TimeWait {
 }
 
 impl Endpoint {
-    /// The application is done with the connection in both directions: a FIN follows the data, once
-    /// the connection stands, and nobody is there for what the peer may still have to say.
+    /// The application closes both directions (`close`): a FIN follows the data once the connection
+    /// is established, and later data of the peer has no reader.
     ///
-    /// Linux keeps no more than what remains of such a connection when all is acknowledged, though
-    /// the peer has not finished (`tcp_close`, `tcp_time_wait`).
+    /// Once all data and the FIN are acknowledged, Linux keeps only the TIME-WAIT state of such a
+    /// connection, even before the peer's FIN (`tcp_close`, `tcp_time_wait`).
     pub fn orphan(&mut self) {
         self.is_orphaned = self.settings.behaviour.time_wait_before_peer_fin;
         self.close();
     }
 
-    /// The remains of the end, if it is over.
+    /// The TIME-WAIT state of an end whose connection is over; of others CLOSED.
     pub fn remains(&self) -> TimeWait {
         if self.state != State::TimeWait {
             return TimeWait::CLOSED;
@@ -206,7 +207,7 @@ impl Endpoint {
         })
     }
 
-    /// All that is owed to the peer is an answer to what it sends again.
+    /// Enters TIME-WAIT: only segments that the peer repeats are still answered.
     #[cold]
     pub(crate) fn enter_time_wait(&mut self, now: Time) {
         let Settings { time_wait, .. } = *self.settings;
@@ -215,7 +216,7 @@ impl Endpoint {
         self.clear_xmit_timers();
     }
 
-    /// A segment comes when both sides have finished, or nobody is there for what the peer sends.
+    /// A segment arrives in TIME-WAIT, or in FIN-WAIT-2 of an orphaned connection.
     #[cold]
     pub(crate) fn on_segment_in_time_wait(&mut self, now: Time, segment: &Segment) {
         let mut remains = self.remains();
@@ -228,7 +229,7 @@ impl Endpoint {
     }
 }
 
-/// The answer to a segment that is for no connection (RFC 9293 §3.10.7.1).
+/// The answer to a segment for which there is no connection (RFC 9293 §3.10.7.1).
 #[cold]
 pub(crate) fn reset_for(segment: &Segment) -> Option<Segment> {
     if segment.flags.has(Flags::RST) {

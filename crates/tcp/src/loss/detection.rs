@@ -1,5 +1,5 @@
-//! Loss detection by counting: SACK blocks (RFC 6675, or FACK), or without SACK duplicate and
-//! partial ACKs (RFC 6582, or its forerunners). Detection by time is in `rack`.
+//! Loss detection by counting: of SACKed data (RFC 6675, or FACK), or without SACK of duplicate and
+//! partial ACKs (RFC 6582 and its predecessors). Detection by time is in `rack`.
 
 use super::dup_acks::SequenceSpace;
 use super::{AckSigns, Loss};
@@ -7,7 +7,7 @@ use crate::settings::{LossRecovery, Settings, WindowReduction};
 use tcplab_cc::Phase;
 
 impl Loss {
-    /// Finds losses by an ACK. Returns how many.
+    /// Marks losses that an ACK shows. Returns how many.
     pub fn detect_by_counting(
         &mut self,
         seen: AckSigns,
@@ -19,15 +19,15 @@ impl Loss {
         let enough = self.has_enough_duplicates(space.sack, settings);
         let mut lost = 0;
         if !space.sack {
-            // Duplicates of what the last episode sent twice do not begin another (RFC 6582 §4.1).
-            // Reno knew nothing of that.
+            // Duplicate ACKs caused by retransmissions of the last episode do not begin another
+            // (RFC 6582 §4.1). Reno has no such rule.
             let heeded = space.una > self.recovery.end
                 || !settings.behaviour.avoids_repeated_fast_retransmit
                 || settings.recovery == LossRecovery::Reno;
             if calm && enough && heeded {
                 lost = self.scoreboard.mark_head_lost();
             } else if in_recovery && seen.advanced {
-                // A partial ACK: the next hole is lost too (RFC 6582 §3.2 step 3).
+                // A partial ACK: the next missing segment is lost, too (RFC 6582 §3.2 step 3).
                 self.recovery.partial_acks += 1;
                 self.recovery.retransmission_pending =
                     settings.reduction == WindowReduction::AtOnce;
@@ -53,8 +53,8 @@ impl Loss {
         lost
     }
 
-    /// Segments are counted, not bytes or blocks, and only those that might be lost because of this
-    /// ACK are looked at (`tcp_time_to_recover`, `tcp_update_scoreboard`).
+    /// Loss detection by the number of SACKed segments, in Linux without RACK. Only this ACK's
+    /// effect is considered (`tcp_time_to_recover`, `tcp_update_scoreboard`).
     fn detect_by_sacked_segments(
         &mut self,
         seen: AckSigns,

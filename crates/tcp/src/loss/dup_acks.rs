@@ -1,20 +1,20 @@
-//! Duplicate ACKs without SACK: each stands for a segment that arrived, as if SACK had reported
-//! one.
+//! Duplicate ACKs without SACK: each stands for one delivered segment, as if SACK had reported it.
 //!
-//! As many as are outstanding but for the one that is missing (RFC 5681 §3.2, RFC 6582 §3.2); more
-//! than that, and Linux takes it that segments come late, by as many (`tcp_check_reno_reordering`).
+//! At most all outstanding segments except the missing one can be delivered (RFC 5681 §3.2, RFC
+//! 6582 §3.2). Linux takes more duplicate ACKs than that for a sign of reordering, by as many
+//! segments (`tcp_check_reno_reordering`).
 
 use super::scoreboard::Progress;
 use super::{AckSigns, Loss};
 use crate::settings::Settings;
 use tcplab_cc::Phase;
 
-/// The sequence space of a sender, as far as losses depend on it.
+/// The sequence space of a sender, for loss detection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SequenceSpace {
-    /// The oldest offset that is not acknowledged.
+    /// SND.UNA: the oldest offset that is not acknowledged.
     pub una: u64,
-    /// The next offset to be sent for the first time.
+    /// SND.NXT: the next offset to be sent for the first time.
     pub nxt: u64,
     /// Payload bytes of a full segment.
     pub mss: u64,
@@ -23,8 +23,8 @@ pub(crate) struct SequenceSpace {
 }
 
 impl Loss {
-    /// Counts an ACK without SACK blocks. Returns the reordering, in segments, that impossible
-    /// counts show.
+    /// Counts an ACK without SACK blocks. Returns the reordering degree, in segments, that too many
+    /// duplicate ACKs show.
     #[inline]
     pub fn count_dup_acks(
         &mut self,
@@ -36,8 +36,7 @@ impl Loss {
         let Self { recovery, scoreboard, .. } = self;
         if progress.acked > 0 {
             recovery.stalled = false;
-            // Segments that duplicate ACKs reported are now acknowledged; the missing one was not
-            // among them.
+            // Duplicate ACKs had counted these segments as delivered, all except the missing one.
             let reported = recovery.dup_delivered.min(progress.acked - 1);
             progress.delivered -= reported.min(progress.delivered);
             recovery.dup_delivered -= reported;
@@ -67,14 +66,14 @@ impl Loss {
         None
     }
 
-    /// Another duplicate ACK: the segments that it shows to have arrived (`tcp_add_reno_sack`), and
-    /// the reordering.
+    /// Counts another duplicate ACK (`tcp_add_reno_sack`). Returns the segments that it shows to be
+    /// delivered, and the reordering degree.
     fn add_reno_sack(&mut self, space: SequenceSpace) -> (u64, Option<u64>) {
         let end = self.recovery.end;
         let counts = match self.recovery.phase {
-            // An episode that is over but in name.
+            // The recovery point is acknowledged, though the episode is still open.
             Phase::Recovery | Phase::Loss if space.una >= end => false,
-            // Only segments sent since can cause a duplicate (`tcp_process_loss`).
+            // Only segments sent since the timeout can cause duplicates (`tcp_process_loss`).
             Phase::Loss => space.nxt > end,
             _ => true,
         };
@@ -87,8 +86,9 @@ impl Loss {
         (self.recovery.dup_delivered.saturating_sub(before), reordering)
     }
 
-    /// Of what is outstanding, with what the present ACK `acked`, not all can have been reported:
-    /// else segments come late (`tcp_limit_reno_sacked`, `tcp_check_reno_reordering`).
+    /// Limits the delivered segments to the outstanding ones, the present ACK's `acked` included,
+    /// less the missing ones. More than that is reordering (`tcp_limit_reno_sacked`,
+    /// `tcp_check_reno_reordering`).
     fn limit_reno_sacked(&mut self, acked: u64) -> Option<u64> {
         let Self { recovery, scoreboard, .. } = self;
         let outstanding = scoreboard.outstanding();
@@ -99,7 +99,7 @@ impl Loss {
         })
     }
 
-    /// Whether duplicate ACKs show a loss.
+    /// Whether the number of duplicate ACKs shows a loss.
     pub(super) fn has_enough_duplicates(&self, sack: bool, settings: &Settings) -> bool {
         if settings.behaviour.emulates_sack && !sack {
             // `tcp_newreno_mark_lost`.

@@ -1,5 +1,5 @@
-//! RACK: a segment is lost when one that left later has arrived and a reordering window has passed
-//! (RFC 8985 §6).
+//! RACK: a segment is lost when a segment that left later was delivered and a reordering window has
+//! passed since (RFC 8985 §6).
 
 use super::Loss;
 use super::scoreboard::{Progress, RackResult, Sent};
@@ -7,32 +7,32 @@ use crate::settings::Settings;
 use std::cmp::Ordering;
 use tcplab_units::{Duration, Time};
 
-/// Recoveries for which a widened window is kept (RFC 8985 §6.2 step 4).
+/// Recoveries for which a widened reordering window is kept (RFC 8985 §6.2 step 4).
 const PERSIST: u8 = 16;
-/// Windows grow by quarters of the least RTT.
+/// The window grows by quarters of the minimum RTT.
 const STEP: u64 = 4;
 /// `tcp_max_reordering`.
 const MOST_REORDERING: u64 = 300;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rack {
-    /// `RACK.xmit_ts` and `RACK.end_seq`: the latest sent of all that was delivered.
+    /// `RACK.xmit_ts` and `RACK.end_seq`: the segment sent last of those delivered.
     pub(super) latest: (Time, u64),
     /// `RACK.rtt`.
     pub(super) rtt: Duration,
-    /// Something was delivered since losses were last looked for.
+    /// A segment was delivered since the last loss detection.
     pub(super) advanced: bool,
     /// `RACK.reordering_seen`.
     pub(super) reordering_seen: bool,
-    /// The most segments by which one was seen to come late; 0 is as many as `dup_thresh`.
+    /// Reordering degree in segments (`tp->reordering`); 0 means `dup_thresh`.
     pub(super) reordering: u32,
     /// `RACK.reo_wnd_mult`.
     pub(super) reo_wnd_mult: u8,
     reo_wnd_persist: u8,
-    /// A DSACK came and has not widened the window yet.
+    /// A DSACK arrived and has not widened the window yet.
     dsack_pending: bool,
-    /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens it again. Linux counts
-    /// segments delivered instead.
+    /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens the window again. Linux
+    /// counts delivered segments instead.
     dsack_round: u64,
 }
 
@@ -53,7 +53,7 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Takes in what was delivered (RFC 8985 §6.2 step 2).
+    /// Takes in the deliveries of an ACK (RFC 8985 §6.2 step 2).
     #[inline]
     pub fn advance(&mut self, now: Time, progress: &Progress, settings: &Settings) {
         if let Some(left) = progress.last_left {
@@ -65,14 +65,14 @@ impl Rack {
         }
     }
 
-    /// Something was delivered twice, and reordering is why.
+    /// A DSACK arrived; reordering may be the cause.
     pub fn note_duplicate(&mut self) {
         self.dsack_pending |= self.reordering_seen;
     }
 
-    /// Widens the window once a round trip for what was delivered twice, and forgets that after a
-    /// while (RFC 8985 §6.2 step 4). A round trip is over when what was sent at `end`, or later,
-    /// comes to `reached`.
+    /// Widens the reordering window for DSACKs, at most once a round trip, and narrows it after a
+    /// while (RFC 8985 §6.2 step 4). A round trip ends when data sent at or after `end` comes to
+    /// `reached`.
     #[inline]
     pub fn update_reo_wnd(&mut self, reached: u64, end: u64) {
         if reached < self.dsack_round {
@@ -87,7 +87,7 @@ impl Rack {
         }
     }
 
-    /// A recovery ended that was needed.
+    /// A genuine recovery ended.
     pub fn recovered(&mut self) {
         self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
     }
@@ -97,25 +97,25 @@ impl Rack {
         self.reo_wnd_persist = PERSIST.min(self.reo_wnd_persist + 1);
     }
 
-    /// The judgment of losses has to be made anew.
+    /// Loss detection has to run again.
     pub fn set_advanced(&mut self) {
         self.advanced = true;
     }
 }
 
 impl Loss {
-    /// Segments by which others may come late (`tp->reordering` of Linux).
+    /// The reordering degree in segments (`tp->reordering`).
     pub fn reordering(&self, settings: &Settings) -> u32 {
         let seen = self.rack.reordering;
         if seen == 0 { settings.dup_thresh } else { seen }
     }
 
-    /// Segments may come late by as many as this; 0 is `dup_thresh`.
+    /// Sets the reordering degree; 0 means `dup_thresh`.
     pub fn set_reordering(&mut self, segments: u64) {
         self.rack.reordering = segments.min(MOST_REORDERING) as u32;
     }
 
-    /// Whether `segments` is more reordering than was seen before.
+    /// Whether `segments` exceeds the reordering degree known so far.
     pub fn is_more_reordering(&self, segments: u64, settings: &Settings) -> bool {
         segments.min(MOST_REORDERING) as u32 > self.reordering(settings)
     }
@@ -125,7 +125,7 @@ impl Loss {
         self.rack.reordering_seen = true;
     }
 
-    /// Learns from the departure times of the segments delivered (RFC 8985 §6.2 step 2).
+    /// Takes in the departure times of the delivered segments (RFC 8985 §6.2 step 2).
     #[inline]
     pub fn rack_advance(&mut self, now: Time, progress: &Progress, settings: &Settings) {
         self.rack.advance(now, progress, settings);
@@ -137,7 +137,8 @@ impl Loss {
         self.rack.update_reo_wnd(reached, end);
     }
 
-    /// How long after a later one was delivered a segment may still be under way.
+    /// The reordering window: how long a segment may be outstanding after a later one was delivered
+    /// (`tcp_rack_reo_wnd`).
     fn reordering_window(
         &self,
         min_rtt: Duration,
@@ -155,13 +156,13 @@ impl Loss {
         step.saturating_mul(self.rack.reo_wnd_mult.into()).min(srtt)
     }
 
-    /// Whether anything was delivered since losses were last looked for by time; the look is taken.
+    /// Whether a segment was delivered since the last loss detection; the flag is cleared.
     pub fn take_advanced(&mut self) -> bool {
         std::mem::take(&mut self.rack.advanced)
     }
 
-    /// Finds losses by time (RFC 8985 §6.2 step 5). `packet_end`: the end of the packet that a
-    /// segment was sent in.
+    /// Detects losses by time (RFC 8985 §6.2 step 5; `tcp_rack_detect_loss`). `packet_end` returns
+    /// the end of the packet in which a segment was sent.
     pub fn rack_detect_loss(
         &mut self,
         now: Time,
@@ -175,7 +176,7 @@ impl Loss {
         let left = |left_at| allowed.saturating_sub(clock.elapsed(now, left_at));
         let is_later = |segment: &Sent| match clock.departure(segment.left_at).cmp(&latest.0) {
             Ordering::Less => false,
-            // The kernel compares packets, which end with their last segment
+            // The kernel compares packets, whose end is that of their last segment
             // (`tcp_skb_sent_after`).
             Ordering::Equal => latest.1 <= packet_end(segment),
             Ordering::Greater => true,
@@ -183,7 +184,7 @@ impl Loss {
         self.scoreboard.detect_by_time(is_later, left)
     }
 
-    /// The departure time from which on a segment is spared by a timeout: it has not had the last
+    /// A timeout does not mark segments lost that left after this: they are younger than the last
     /// RTT.
     pub fn spared_after(&self, now: Time, sack: bool, settings: &Settings) -> Time {
         if settings.rack && sack {

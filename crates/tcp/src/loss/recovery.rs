@@ -1,57 +1,60 @@
-//! The state of a recovery: the phase, the recovery point, and what may be retransmitted.
+//! The state of a recovery: the phase, the recovery point, and the retransmissions that are
+//! allowed.
 //!
-//! Without SACK each duplicate ACK stands for one segment that arrived, as if it had been SACKed.
-//! That makes the window inflation of RFC 5681 §3.2 and its deflation by partial ACKs (RFC 6582
-//! §3.2) a matter of counting segments in flight, the same for both.
+//! Without SACK each duplicate ACK stands for one delivered segment, as if it had been SACKed.
+//! Window inflation (RFC 5681 §3.2) and its deflation by partial ACKs (RFC 6582 §3.2) thus become a
+//! count of segments in flight, the same with and without SACK.
 
 use crate::settings::{LossRecovery, Settings};
 use tcplab_cc::Phase;
 
-/// The retransmissions that the last event allows.
+/// The transmissions that the last event allows (`REXMIT_NONE`, `REXMIT_LOST`, `REXMIT_NEW`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retransmit {
     /// New data only.
     Nothing,
     /// Lost segments, and then new data.
     Lost,
-    /// New data, and only if there is none what is lost (F-RTO, RFC 5682 §3.1 step 2b).
+    /// New data, and lost segments only if there is none (F-RTO, RFC 5682 §3.1 step 2b).
     NewFirst,
 }
 
-/// The signs in an ACK.
+/// The signs in an ACK for loss recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckSigns {
-    /// The ACK acknowledged data, and `una` before it.
+    /// The ACK acknowledged data; `una` before it.
     pub advanced: bool,
     pub before: u64,
-    /// The ACK is a duplicate: it acknowledges, carries and changes nothing (RFC 5681 §2).
+    /// A duplicate ACK: acknowledges nothing new, has no data, and does not change the window (RFC
+    /// 5681 §2).
     pub duplicate: bool,
-    /// The ACK reports segments, and some for the first time.
+    /// The ACK newly SACKs a segment.
     pub reports: bool,
-    /// When what it answers had left, by the clock of its timestamp.
+    /// When the segment left whose timestamp the ACK echoes, by the timestamp clock.
     pub echoed: Option<u64>,
-    /// The receiver got marks of congestion.
+    /// The ACK reports ECN marks.
     pub marked: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recovery {
     pub(super) phase: Phase,
-    /// `RecoveryPoint` (RFC 6675), `recover` (RFC 6582): acknowledging this ends the episode.
+    /// `RecoveryPoint` (RFC 6675), `recover` (RFC 6582): the episode ends when this is
+    /// acknowledged.
     pub(super) end: u64,
     pub(super) dup_acks: u32,
-    /// Segments outstanding when the first of those ACKs came.
+    /// Segments outstanding when the first of these duplicate ACKs arrived.
     pub(super) flight: u64,
-    /// Without SACK: segments that duplicate ACKs have reported.
+    /// Without SACK: segments delivered according to duplicate ACKs.
     pub(super) dup_delivered: u64,
-    /// The first retransmission of the episode does not wait for the window.
+    /// The next retransmission ignores the window: the first of the episode.
     pub(super) retransmission_pending: bool,
-    /// The one rescue of this episode has been sent (RFC 6675 §4 rule 4).
+    /// The rescue retransmission of this episode has been sent (RFC 6675 §4 rule 4).
     pub(super) rescued: bool,
     pub(super) partial_acks: u32,
-    /// The timer ran out and nothing was acknowledged since.
+    /// The retransmission timer expired and nothing was acknowledged since.
     pub(super) stalled: bool,
-    /// The timeout may have been spurious (F-RTO).
+    /// F-RTO checks whether the timeout was spurious.
     pub(super) frto: bool,
     pub(super) retransmit: Retransmit,
 }
@@ -81,29 +84,29 @@ impl Recovery {
         self.end
     }
 
-    /// Whether the timer ran out and nothing was acknowledged since.
+    /// Whether the retransmission timer expired and nothing was acknowledged since.
     pub fn is_stalled(&self) -> bool {
         self.stalled
     }
 
-    /// Whether a timeout may have been spurious (F-RTO).
+    /// Whether F-RTO checks if the timeout was spurious.
     pub fn is_frto(&self) -> bool {
         self.frto
     }
 
-    /// Whether the next retransmission does not wait for the window.
+    /// Whether the next retransmission ignores the window.
     #[inline]
     pub fn is_retransmission_pending(&self) -> bool {
         self.retransmission_pending
     }
 
-    /// Segments that left the network according to duplicate ACKs.
+    /// Segments delivered according to duplicate ACKs.
     #[inline]
     pub fn dup_delivered(&self) -> u64 {
         self.dup_delivered
     }
 
-    /// Some ACKs reported later data, too few to call a loss.
+    /// Whether duplicate ACKs arrived, too few to show a loss.
     #[inline]
     pub fn is_in_disorder(&self) -> bool {
         self.phase <= Phase::Disorder && self.dup_acks > 0
@@ -114,19 +117,19 @@ impl Recovery {
         self.phase == Phase::Recovery
     }
 
-    /// Losses are being repaired.
+    /// Whether losses are being repaired, in recovery or after a timeout.
     #[inline]
     pub fn is_recovering(&self) -> bool {
         self.phase >= Phase::Recovery
     }
 
-    /// The window is led to a smaller one, and does not grow.
+    /// Whether a window reduction is in progress, so that the window does not grow.
     #[inline]
     pub fn is_reducing(&self) -> bool {
         matches!(self.phase, Phase::Reduced | Phase::Recovery)
     }
 
-    /// Whether what is lost may be sent again, before new data or after it.
+    /// Whether lost segments may be retransmitted: before new data, or after it.
     #[inline]
     pub fn may_retransmit(&self, before_new: bool) -> bool {
         match self.retransmit {
@@ -136,13 +139,13 @@ impl Recovery {
         }
     }
 
-    /// The timer ran out for a SYN; whether that was needed is looked at by F-RTO, if it is on.
+    /// The SYN timed out: F-RTO checks the timeout, if it is on.
     #[cold]
     pub fn set_frto(&mut self, frto: bool) {
         self.frto = frto;
     }
 
-    /// New data was sent first; what arrives will tell more.
+    /// New data was sent first for F-RTO; its ACK decides.
     #[inline]
     pub fn on_new_data(&mut self) {
         if self.retransmit == Retransmit::NewFirst {
@@ -150,7 +153,7 @@ impl Recovery {
         }
     }
 
-    /// Nothing new can be sent: F-RTO is given up (RFC 5682 §3.1 step 2b).
+    /// No new data can be sent: F-RTO ends (RFC 5682 §3.1 step 2b).
     #[inline]
     pub fn give_up_frto(&mut self) {
         if self.retransmit == Retransmit::NewFirst {
@@ -159,15 +162,15 @@ impl Recovery {
         }
     }
 
-    /// Whether the next segment is the first retransmission of an episode: the timer starts again
-    /// with it, but not with those that later partial ACKs ask for.
+    /// Whether the next segment is the first retransmission of an episode. It restarts the timer;
+    /// those of later partial ACKs do not.
     #[inline]
     pub fn is_first_retransmission(&self) -> bool {
         self.retransmission_pending && self.partial_acks == 0
     }
 
-    /// Whether the ACK just taken moves the retransmission timer. Partial ACKs after the first do
-    /// not, without SACK (RFC 6582 §3.2), unless the sender is steady.
+    /// Whether an ACK restarts the retransmission timer. Without SACK, partial ACKs after the first
+    /// do not (RFC 6582 §3.2), unless the sender is "slow but steady".
     #[inline]
     pub fn moves_timer(&self, settings: &Settings, sack: bool) -> bool {
         sack || settings.recovery == LossRecovery::NewRenoSteady

@@ -1,8 +1,8 @@
-//! The scoreboard (RFC 6675): each segment that was sent and is not cumulatively acknowledged.
+//! The scoreboard (RFC 6675): the segments that were sent and are not cumulatively acknowledged.
 //!
-//! The cost of an ACK does not grow with the window. Segments leave at the front as they are
-//! acknowledged; a SACK block touches only what it newly reports; segments are judged lost by a
-//! cursor that moves forward (RFC 6675, RFC 8985), and found for retransmission by another.
+//! The cost of an ACK does not depend on the window. Acknowledged segments are removed at the
+//! front, a SACK block visits only the segments that it newly reports, and cursors that only move
+//! forward select segments for loss detection (RFC 6675, RFC 8985) and retransmission.
 
 mod progress;
 mod split;
@@ -14,28 +14,29 @@ use std::collections::VecDeque;
 use tcplab_transport::DeliveryRate;
 use tcplab_units::{Duration, Time};
 
-/// One segment under way.
+/// One outstanding segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// When it last left.
+    /// When the segment last left.
     pub left_at: Time,
-    /// Offsets it takes: its payload, and one for a FIN.
+    /// Sequence numbers of the segment: its payload, and one for a FIN.
     length: u16,
     sacked: bool,
     lost: bool,
-    /// Was sent more than once.
+    /// The segment was sent more than once (`TCPCB_EVER_RETRANS`).
     pub retransmitted: bool,
-    /// Was sent again: since it was judged lost, or on suspicion.
+    /// The segment was retransmitted since it was marked lost, or on suspicion
+    /// (`TCPCB_SACKED_RETRANS`).
     is_resent: bool,
-    /// Time found it lost since it last left, and does not do so twice, not even where that was a
-    /// false alarm (`tcp_rack_detect_loss` takes it off its list).
+    /// RACK marked the segment lost since it last left. It does not do so again, even after an undo
+    /// (`tcp_rack_detect_loss` removes the packet from its list).
     timed_out: bool,
 }
 
 impl Sent {
-    /// Whether the segment was sent once, and neither SACKed nor found lost.
+    /// Whether the segment was sent once, and is neither SACKed nor lost.
     #[inline]
     fn is_untouched(&self) -> bool {
         !(self.sacked | self.lost | self.retransmitted | self.is_resent)
@@ -50,56 +51,56 @@ impl Sent {
     }
 }
 
-/// The result of looking for losses by time.
+/// The result of loss detection by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RackResult {
     /// Segments newly found lost.
     pub lost: u64,
-    /// Retransmissions among the segments found lost.
+    /// Retransmissions among the lost segments.
     pub retransmissions: u64,
-    /// How long to wait until the last of those under suspicion is lost too.
+    /// Time until the last segment that may be lost is lost, too.
     pub wait: Option<Duration>,
 }
 
-/// A segment sent again.
+/// A retransmitted segment.
 #[derive(Clone, Copy, Debug)]
 struct Resent {
     left_at: Time,
     number: u64,
-    /// Segments from this one on were first sent after it.
+    /// Segments from this number on were first sent after the retransmission.
     before: u64,
 }
 
-/// The segments between the oldest not acknowledged and the newest sent.
+/// The segments from SND.UNA to SND.NXT.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     segments: VecDeque<Sent>,
     /// Number of the first of `segments`, counted from the start of the connection. Cursors are
-    /// such numbers, so that they stay right when segments leave.
+    /// such numbers, so they stay valid when segments are removed.
     first: u64,
     sacked_ranges: RangeSet,
     sacked: u64,
     lost: u64,
-    /// Sent again since they were judged lost, or while it was not known.
+    /// Segments retransmitted since they were marked lost, or on suspicion (`tp->retrans_out`).
     retrans_out: u64,
-    /// Lost and not sent again since.
+    /// Segments lost and not retransmitted since.
     lost_not_resent: u64,
-    /// Segments before this one have been judged by the SACK blocks above them.
+    /// Segments below this number are checked against the SACK blocks above them.
     judged_below: u64,
-    /// No segment before this one waits for retransmission.
+    /// No segment below this number waits for retransmission.
     next_retransmission: u64,
-    /// No segment before this one is under suspicion.
+    /// No segment below this number is a candidate for `NextSeg` rule 3.
     next_suspect: u64,
-    /// Segments before this one that were sent once have been judged by time.
+    /// Segments below this number that were sent once are checked by time.
     rack_judged_below: u64,
     /// Retransmitted segments in the order in which they left.
     resent: VecDeque<Resent>,
-    /// The rate sampler's state of each of `segments`, where the rate is sampled.
+    /// The delivery-rate state of each segment, if rates are sampled.
     pub(super) rates: Option<Box<DeliveryRate>>,
 }
 
 impl Scoreboard {
-    /// Segments sent and not cumulatively acknowledged.
+    /// Segments sent and not cumulatively acknowledged (`tp->packets_out`).
     #[inline]
     pub fn outstanding(&self) -> u64 {
         self.segments.len() as u64
@@ -121,13 +122,13 @@ impl Scoreboard {
         self.lost
     }
 
-    /// Segments sent again and not yet reported.
+    /// Segments retransmitted and not yet reported (`tp->retrans_out`).
     #[inline]
     pub fn retrans_out(&self) -> u64 {
         self.retrans_out
     }
 
-    /// Whether a segment is lost and was not sent again since.
+    /// Whether a segment is lost and was not retransmitted since.
     #[inline]
     pub fn has_unsent_losses(&self) -> bool {
         self.lost_not_resent > 0
@@ -145,13 +146,14 @@ impl Scoreboard {
         self.segments.front()
     }
 
-    /// The receiver dropped what it reported: the oldest segment is marked as delivered.
+    /// Whether the oldest segment is SACKed: the receiver has dropped data that it had reported
+    /// (reneging).
     #[inline]
     pub fn is_front_sacked(&self) -> bool {
         self.front().is_some_and(|segment| segment.sacked)
     }
 
-    /// The end of the highest block reported.
+    /// The end of the highest SACK block.
     #[inline]
     pub fn highest_sacked(&self) -> Option<u64> {
         self.sacked_ranges.end()
@@ -172,7 +174,7 @@ impl Scoreboard {
         });
     }
 
-    /// All offsets below `una` were received.
+    /// All offsets below `una` are acknowledged.
     #[inline]
     pub fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
         let before = progress.acked;
@@ -190,7 +192,7 @@ impl Scoreboard {
         }
     }
 
-    /// Acknowledges untouched segments at the front: nearly always all.
+    /// Acknowledges untouched segments at the front, nearly always all there are.
     #[inline]
     fn acknowledge_run(&mut self, una: u64, progress: &mut Progress) {
         let mut run = Run::default();
@@ -208,7 +210,7 @@ impl Scoreboard {
         }
         if run.count > 0 {
             if let Some(rates) = &mut self.rates {
-                // The last of them left last.
+                // The last of these segments left last.
                 let last = run.count as usize - 1;
                 rates.on_delivered(last, progress.ack_state.departure(run.last_left), run.end);
                 rates.remove_oldest(run.count);
@@ -217,12 +219,12 @@ impl Scoreboard {
         }
     }
 
-    /// Whole segments or the first part of one, whatever became of them.
+    /// Acknowledges whole segments in any state, or the first part of one.
     #[inline(never)]
     fn acknowledge_others(&mut self, una: u64, progress: &mut Progress) {
         while let Some(segment) = self.segments.front_mut().filter(|first| first.start < una) {
             if segment.end() > una {
-                // A part of it: what is left is a segment of its own.
+                // A partial acknowledgment: the rest becomes a segment of its own.
                 segment.length = (segment.end() - una) as u16;
                 segment.start = una;
                 break;
@@ -254,14 +256,14 @@ impl Scoreboard {
         }
     }
 
-    /// The segments of a block.
+    /// The segments within a SACK block.
     pub fn within(&self, block: &std::ops::Range<u64>) -> impl Iterator<Item = &Sent> {
         let from = self.segments.partition_point(|segment| segment.start < block.start);
         let end = block.end;
         self.segments.range(from..).take_while(move |segment| segment.end() <= end)
     }
 
-    /// The receiver reports a block beyond `una`.
+    /// A SACK block beyond `una`.
     pub fn sack(&mut self, block: std::ops::Range<u64>, progress: &mut Progress) {
         let Self {
             segments, sacked_ranges, sacked, lost, retrans_out, lost_not_resent, rates, ..
@@ -293,9 +295,9 @@ impl Scoreboard {
         });
     }
 
-    /// Judges segments by what was SACKed above them: lost if that is `dup_thresh` separate blocks
-    /// or more than `dup_thresh - 1` full segments (`IsLost` of RFC 6675 §4). Returns how many are
-    /// found lost.
+    /// Marks segments lost by the SACKed data above them: `dup_thresh` separate blocks, or more
+    /// than `dup_thresh - 1` full segments (`IsLost` of RFC 6675 §4). Returns how many are newly
+    /// lost.
     pub fn detect_by_blocks(&mut self, dup_thresh: u32, mss: u64) -> u64 {
         let (mut blocks, mut bytes) = (0, 0);
         let threshold = self.sacked_ranges.descending().find(|range| {
@@ -306,8 +308,8 @@ impl Scoreboard {
         threshold.map(|range| range.start).map_or(0, |below| self.mark_lost_below(below))
     }
 
-    /// Judges segments by how many above them were SACKed: lost if that is so many
-    /// (`tcp_mark_head_lost`). Returns how many are found lost.
+    /// Marks segments lost that have `reordering` SACKed segments above them
+    /// (`tcp_mark_head_lost`). Returns how many are newly lost.
     pub fn detect_by_count(&mut self, reordering: u64) -> u64 {
         let place = |offset| self.segments.partition_point(|segment| segment.start < offset) as u64;
         let mut left = reordering;
@@ -323,8 +325,8 @@ impl Scoreboard {
         lowest.map(|lowest| lowest.start).map_or(0, |below| self.mark_lost_below(below))
     }
 
-    /// Judges segments by how far above them something was SACKed: lost if that is `dup_thresh`
-    /// segments or more, whatever became of those between (FACK). Returns how many are found lost.
+    /// Marks segments lost that are `dup_thresh` segments or more below the highest SACKed one,
+    /// whatever the state of those between (FACK). Returns how many are newly lost.
     pub fn detect_by_fack(&mut self, dup_thresh: u32) -> u64 {
         let Some(forward) = self.sacked_ranges.end() else { return 0 };
         let below_forward = self.segments.partition_point(|segment| segment.start < forward);
@@ -333,8 +335,8 @@ impl Scoreboard {
         below.map_or(0, |below| self.mark_lost_below(below))
     }
 
-    /// Segments that start below `below` and were not SACKed are lost. Returns how many were not
-    /// known to be.
+    /// Marks segments lost that start below `below` and are not SACKed. Returns how many were not
+    /// marked before.
     fn mark_lost_below(&mut self, below: u64) -> u64 {
         let mut found = 0;
         let from = (self.judged_below.saturating_sub(self.first) as usize).min(self.segments.len());
@@ -356,12 +358,13 @@ impl Scoreboard {
         found
     }
 
-    /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the latest delivered,
-    /// by time and end, a segment is lost if there is no time `left` for one that left when it did.
+    /// Marks segments lost by time (RFC 8985 §6.2 step 5). Of the segments sent before the latest
+    /// delivered one, by time and end, a segment is lost if `left` returns zero for its departure
+    /// time.
     ///
-    /// Segments are judged in the order in which they left, and none behind the first that
-    /// `is_later`: of those that left at the same time, a repair is behind data with a higher end,
-    /// as on the list of Linux (`tcp_rack_detect_loss`).
+    /// Segments are checked in the order in which they left, up to the first for which `is_later`
+    /// holds. Of segments that left at the same time, a retransmission comes after data with a
+    /// higher end, as on the list of Linux (`tcp_rack_detect_loss`).
     pub fn detect_by_time(
         &mut self,
         is_later: impl Fn(&Sent) -> bool,
@@ -370,7 +373,7 @@ impl Scoreboard {
         let mut found = RackResult::default();
         self.rack_judged_below = self.rack_judged_below.max(self.first);
         let end = self.first + self.segments.len() as u64;
-        // Segments sent once are in the order of time as well.
+        // Segments that were sent once are in the order of their departure.
         let (mut number, mut index, mut is_settled) = (self.rack_judged_below, 0, true);
         loop {
             let resent = self.resent.get(index).copied();
@@ -401,12 +404,12 @@ impl Scoreboard {
             let Some(segment) =
                 segment.filter(|it| it.left_at == left_at && !it.sacked && !it.timed_out)
             else {
-                // The segment has been delivered, found lost, or sent once more.
+                // The segment was delivered, marked lost, or retransmitted again.
                 self.forget_resent(&mut index);
                 continue;
             };
             if segment.lost && !segment.is_resent {
-                // A timeout found it lost, which may have been a false alarm.
+                // A timeout marked the segment lost, which an undo may revert.
                 index += 1;
                 continue;
             }
@@ -425,7 +428,7 @@ impl Scoreboard {
         found
     }
 
-    /// The entry of `resent` at `index` is of no use any more.
+    /// Skips the entry of `resent` at `index`, and removes it at the front.
     fn forget_resent(&mut self, index: &mut usize) {
         if *index == 0 {
             self.resent.pop_front();
@@ -434,7 +437,7 @@ impl Scoreboard {
         }
     }
 
-    /// The segment of this number is lost, or its repair is.
+    /// Marks the segment with this number, or its retransmission, lost.
     fn mark_lost(&mut self, number: u64, found: &mut RackResult) {
         let segment = &mut self.segments[(number - self.first) as usize];
         if segment.sacked || (segment.lost && !segment.is_resent) {
@@ -458,7 +461,7 @@ impl Scoreboard {
         self.next_retransmission = self.next_retransmission.min(number);
     }
 
-    /// The oldest segment is lost, whatever was SACKed.
+    /// Marks the oldest segment lost, whatever was SACKed.
     pub fn mark_head_lost(&mut self) -> u64 {
         let Some(segment) = self.segments.front_mut().filter(|s| !s.sacked && !s.lost) else {
             return 0;
@@ -475,13 +478,13 @@ impl Scoreboard {
         1
     }
 
-    /// The timer ran out: what was not SACKed is to be sent again, but for what left after
-    /// `recent`, the oldest always. `spares_unlost`: what was resent without being lost stays in
-    /// flight, the oldest even when it is resent once more (`tcp_mark_skb_lost`). Returns how many
-    /// were not known to be lost.
+    /// The retransmission timer expired: marks the segments lost that are not SACKed and did not
+    /// leave after `recent`, the oldest in any case. `spares_unlost`: segments that were
+    /// retransmitted without being lost stay in flight, the oldest even while it is retransmitted
+    /// again (`tcp_mark_skb_lost`). Returns how many were not marked before.
     pub fn mark_all_lost(&mut self, recent: Time, spares_unlost: bool) -> u64 {
         if self.is_front_sacked() {
-            // The receiver has dropped what it reported (RFC 2018 §8).
+            // Reneging: the receiver has dropped SACKed data (RFC 2018 §8).
             self.sacked_ranges.clear();
             self.sacked = 0;
             for segment in &mut self.segments {
@@ -514,7 +517,7 @@ impl Scoreboard {
         found
     }
 
-    /// Nothing is lost after all.
+    /// Clears all loss marks.
     pub fn forget_losses(&mut self) {
         for segment in &mut self.segments {
             segment.lost = false;
@@ -525,7 +528,8 @@ impl Scoreboard {
         self.rack_judged_below = self.first;
     }
 
-    /// The last segment leaves once more, as a probe: it does not count as sent twice.
+    /// The last segment is retransmitted as a tail loss probe, which does not count in
+    /// `retrans_out`.
     pub fn resend_last_as_probe(&mut self, now: Time) -> Option<Sent> {
         let number = self.first + self.segments.len() as u64 - 1;
         let segment = self.segments.back_mut()?;
@@ -536,7 +540,7 @@ impl Scoreboard {
         Some(*segment)
     }
 
-    /// The first segment that is lost and was not sent again since (`NextSeg` rule 1).
+    /// The first lost segment that was not retransmitted since (`NextSeg` rule 1).
     pub fn next_lost(&mut self) -> Option<Sent> {
         if !self.has_unsent_losses() {
             return None;
@@ -548,8 +552,8 @@ impl Scoreboard {
         self.segments.get(from + offset).copied()
     }
 
-    /// The first segment below the highest SACKed byte that was neither SACKed, nor sent again, nor
-    /// found lost (`NextSeg` rule 3).
+    /// The first segment below the highest SACKed byte that is not SACKed, lost or retransmitted
+    /// (`NextSeg` rule 3).
     pub fn next_suspect(&mut self) -> Option<Sent> {
         let highest = self.sacked_ranges.end()?;
         self.next_suspect = self.next_suspect.max(self.judged_below).max(self.first);
@@ -558,7 +562,7 @@ impl Scoreboard {
                 break;
             }
             if segment.sacked {
-                // Past the whole block at once: it may be most of the window.
+                // Skips the whole SACK block: it may be most of the window.
                 let end = self.sacked_ranges.around(segment.start)?.end;
                 let behind = self.segments.partition_point(|segment| segment.start < end);
                 self.next_suspect = self.first + behind as u64;
@@ -571,13 +575,14 @@ impl Scoreboard {
         None
     }
 
-    /// The last segment that was neither SACKed nor sent again: for a rescue (`NextSeg` rule 4).
+    /// The last segment that is neither SACKed nor retransmitted: for the rescue retransmission
+    /// (`NextSeg` rule 4).
     pub fn last_suspect(&self) -> Option<Sent> {
         self.segments.iter().rev().find(|segment| !segment.sacked && !segment.is_resent).copied()
     }
 
-    /// The segment that starts at `start` leaves once more. On suspicion, without being lost, it is
-    /// in the network twice (`SetPipe` of RFC 6675 §4). Returns its place.
+    /// The segment that starts at `start` is retransmitted. If it is not lost, it is in the network
+    /// twice (`SetPipe` of RFC 6675 §4). Returns its place.
     pub fn resend(&mut self, now: Time, start: u64) -> usize {
         let index = self.segments.partition_point(|segment| segment.start < start);
         let before = self.first + self.segments.len() as u64;

@@ -2,25 +2,25 @@
 
 use super::Loss;
 
-/// The probe under way.
+/// The state of a tail loss probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TailProbe {
-    /// `TLP.end_seq`: what had been sent with the last probe ends here.
+    /// `TLP.end_seq`: SND.NXT when the probe left; none if no probe is outstanding.
     pub(super) end: Option<u64>,
     /// The probe was a retransmission.
     pub(super) is_retransmission: bool,
-    /// Segments outstanding when it left.
+    /// Segments outstanding when the probe left.
     flight: u64,
-    /// A probe is to leave.
+    /// A probe is due.
     pending: bool,
-    /// Segments of new data that it may have beside those that left.
+    /// Further segments of new data that belong to the probe.
     segments_left: u64,
-    /// The last of these is marked as pushed.
+    /// The last of these is pushed.
     push: bool,
 }
 
 impl TailProbe {
-    /// Whether a probe is to leave, or more of one.
+    /// Whether a probe, or another segment of one, is due.
     #[inline]
     pub fn is_probe_pending(&self) -> bool {
         self.pending || self.segments_left > 0
@@ -28,50 +28,49 @@ impl TailProbe {
 }
 
 impl Loss {
-    /// Whether a probe is under way.
+    /// Whether a probe is outstanding.
     #[inline]
     pub fn has_probe(&self) -> bool {
         self.tlp.end.is_some()
     }
 
-    /// Whether the probe under way ends here.
+    /// Whether the outstanding probe ends at `end`.
     #[inline]
     pub fn is_probe_end(&self, end: u64) -> bool {
         self.tlp.end == Some(end)
     }
 
-    /// Whether a probe is to leave, or more of one.
+    /// Whether a probe, or another segment of one, is due.
     #[inline]
     pub fn is_probe_pending(&self) -> bool {
         self.tlp.is_probe_pending()
     }
 
-    /// A probe is to leave, unless one is under way. Says whether it is.
+    /// Makes a probe due, unless one is outstanding. Returns whether it does.
     pub fn request_probe(&mut self) -> bool {
         let owes = self.tlp.end.is_none();
         self.tlp.pending |= owes;
         owes
     }
 
-    /// Whether a new probe is to leave; it is taken.
+    /// Whether a new probe is due; it leaves now.
     pub fn take_pending_probe(&mut self) -> bool {
         std::mem::take(&mut self.tlp.pending)
     }
 
-    /// The probe has so many segments of new data, and the last of them is pushed or not.
+    /// The probe consists of `segments` segments of new data. `push`: the last one is pushed.
     pub fn set_probe_size(&mut self, segments: u64, push: bool) {
         (self.tlp.segments_left, self.tlp.push) = (segments - 1, push);
     }
 
-    /// A probe leaves that ends at `end`; `is_retransmission`: as a retransmission.
+    /// A probe that ends at `end` leaves. `is_retransmission`: it is no new data.
     pub fn note_probe(&mut self, end: u64, is_retransmission: bool) {
         self.tlp.is_retransmission = is_retransmission;
         self.tlp.flight = self.scoreboard.outstanding();
         self.tlp.end = Some(end);
     }
 
-    /// Another segment of the probe leaves, which is full or not. Says whether it is the last one
-    /// and is pushed.
+    /// Another segment of the probe leaves. Returns whether it is the last one and is pushed.
     pub fn note_probe_segment(&mut self, end: Option<u64>, is_full: bool) -> bool {
         let left = self.tlp.segments_left - 1;
         self.tlp.segments_left = if is_full { left } else { 0 };
@@ -79,22 +78,22 @@ impl Loss {
         self.tlp.segments_left == 0 && self.tlp.push
     }
 
-    /// The segments outstanding when the probe left.
+    /// Segments outstanding when the probe left.
     pub fn probe_flight(&self) -> u64 {
         self.tlp.flight
     }
 
-    /// No probe is under way any more.
+    /// No probe is outstanding any more.
     pub fn forget_probe(&mut self) {
         self.tlp.end = None;
     }
 
-    /// The meaning of an ACK for the probe (RFC 8985 §7.4.2). Says whether the probe repaired a
-    /// loss, which is a sign of congestion like others.
+    /// Processes an ACK while a probe is outstanding (RFC 8985 §7.4.2). Returns whether the probe
+    /// repaired a loss, which calls for a congestion response.
     pub fn process_tlp_ack(&mut self, una: u64, sign: ProbeSigns) -> bool {
         let Some(end) = self.tlp.end.filter(|&end| una >= end) else { return false };
         let repaired = self.tlp.is_retransmission && !sign.dsack && una > end;
-        // A plain duplicate: both copies arrived.
+        // A plain duplicate ACK: original and probe were both delivered.
         if !self.tlp.is_retransmission || sign.dsack || una > end || sign.is_plain_duplicate {
             self.tlp.end = None;
         }
@@ -102,7 +101,7 @@ impl Loss {
     }
 }
 
-/// The signs of an ACK for a probe.
+/// The signs in an ACK for an outstanding probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeSigns {
     /// The ACK reports the probe as a duplicate.

@@ -1,8 +1,8 @@
-//! The state by which an episode may turn out to be a false alarm.
+//! The undo state: whether an episode of loss recovery was spurious.
 //!
-//! Three signs tell: the answer to a retransmission carries a timestamp from before it (Eifel,
-//! RFC 3522, RFC 4015), the receiver reports that every retransmission was a duplicate (DSACK,
-//! RFC 3708), or after a timeout a segment arrives that was sent only once (F-RTO, RFC 5682).
+//! Three signs show it: the answer to a retransmission echoes a timestamp from before it (Eifel,
+//! RFC 3522, RFC 4015); the receiver reports every retransmission as a duplicate (DSACK, RFC 3708);
+//! or after a timeout an original transmission is delivered (F-RTO, RFC 5682).
 
 use super::Loss;
 use super::scoreboard::Progress;
@@ -10,21 +10,22 @@ use crate::segment::clock;
 use std::ops::Range;
 use tcplab_units::Time;
 
-/// The state of an episode that may have been a false alarm.
+/// The undo state of an episode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
-    /// `una` when the episode began; none if it is no longer open to doubt.
+    /// SND.UNA when the episode began (`tp->undo_marker`); none once the episode cannot be undone.
     undo_marker: Option<u64>,
-    /// Segments sent again in it that were not reported to have come twice; none if none was sent.
+    /// Retransmissions of the episode that were not reported as duplicates (`tp->undo_retrans`);
+    /// none if there were none.
     undo_retrans: Option<u64>,
-    /// When the first of them left, by the clock of timestamps.
+    /// When the first retransmission left, by the timestamp clock (`tp->retrans_stamp`).
     retrans_stamp: Option<u64>,
-    /// The reduction may be taken back: it was not a mark that caused it.
+    /// The window reduction may be undone: no ECN mark caused it.
     allowed: bool,
 }
 
 impl Undo {
-    /// A segment was sent again.
+    /// A segment is retransmitted.
     #[inline]
     pub fn on_retransmit(&mut self, now: Time) {
         self.retrans_stamp.get_or_insert(clock(now));
@@ -40,17 +41,17 @@ impl Undo {
         }
     }
 
-    /// Whatever comes out, the window was reduced for a reason.
+    /// The window reduction stays, even if the losses were spurious.
     pub fn forbid(&mut self) {
         self.allowed = false;
     }
 
-    /// There is nothing to doubt any more.
+    /// The episode can no longer be undone.
     pub fn end(&mut self) {
         self.undo_marker = None;
     }
 
-    /// No segment of the window was sent again.
+    /// No segment of the window was retransmitted.
     #[inline]
     pub fn clear_retrans_stamp(&mut self) {
         self.retrans_stamp = None;
@@ -58,8 +59,8 @@ impl Undo {
 }
 
 impl Loss {
-    /// An episode begins that may turn out to be a false alarm; `reduces`: its reduction may be
-    /// undone.
+    /// Begins an episode that may be undone (`tcp_init_undo`). `reduces`: its window reduction may
+    /// be undone, too.
     pub fn init_undo(&mut self, una: u64, reduces: bool) {
         let again = self.scoreboard.retrans_out()
             + u64::from(self.tlp.end.is_some() && self.tlp.is_retransmission);
@@ -68,39 +69,40 @@ impl Loss {
         self.undo.allowed = reduces;
     }
 
-    /// There is nothing to doubt any more.
+    /// The episode can no longer be undone.
     pub fn end_undo(&mut self) {
         self.undo.end();
     }
 
-    /// A mark caused the reduction: it is not undone, whatever else was a false alarm.
+    /// An ECN mark caused the reduction: it is not undone, even if the losses were spurious.
     pub fn forbid_undo(&mut self) {
         self.undo.forbid();
     }
 
-    /// No segment of the window is known to have been sent again, unless one is still outstanding.
+    /// Clears the time of the first retransmission, unless a retransmitted segment is outstanding
+    /// (`tcp_retrans_stamp_cleanup`).
     pub fn retrans_stamp_cleanup(&mut self) {
         if !self.any_retrans_done() {
             self.undo.clear_retrans_stamp();
         }
     }
 
-    /// No segment of the window was sent again.
+    /// No segment of the window was retransmitted.
     pub fn clear_retrans_stamp(&mut self) {
         self.undo.clear_retrans_stamp();
     }
 
-    /// Whether an episode is open to doubt.
+    /// Whether the episode may be undone.
     pub fn has_undo_marker(&self) -> bool {
         self.undo.undo_marker.is_some()
     }
 
-    /// Whether every retransmission of a doubted episode was reported as a duplicate.
+    /// Whether every retransmission of an episode that may be undone was reported as a duplicate.
     pub fn are_all_retransmissions_duplicate(&self) -> bool {
         self.has_undo_marker() && self.undo.undo_retrans == Some(0)
     }
 
-    /// Whether the segment that arrived was sent before any retransmission.
+    /// Whether the delivered segment was sent before any retransmission (`tcp_packet_delayed`).
     pub fn is_packet_delayed(&self, echoed: Option<u64>, sack: bool, una: u64) -> bool {
         match self.undo.retrans_stamp {
             Some(first) => echoed.is_some_and(|echoed| echoed < first),
@@ -108,13 +110,13 @@ impl Loss {
         }
     }
 
-    /// Whether a doubted episode may be undone.
+    /// Whether the episode is to be undone (`tcp_may_undo`).
     pub fn may_undo(&self, echoed: Option<u64>, sack: bool, una: u64) -> bool {
         self.has_undo_marker()
             && (self.undo.undo_retrans == Some(0) || self.is_packet_delayed(echoed, sack, una))
     }
 
-    /// The episode was a false alarm. Says whether its reduction may be undone.
+    /// The episode was spurious. Returns whether its window reduction may be undone.
     pub fn undo(&mut self, forget_losses: bool) -> bool {
         if forget_losses {
             self.scoreboard.forget_losses();
@@ -124,7 +126,7 @@ impl Loss {
         self.undo.allowed
     }
 
-    /// A recovery ended that was needed.
+    /// A genuine recovery ended.
     pub fn on_recovery_confirmed(&mut self) {
         self.rack.recovered();
     }
@@ -134,10 +136,10 @@ impl Loss {
         self.rack.undone_by_dsack();
     }
 
-    /// The receiver reports a block of `segments` as duplicates. A copy of a segment that was sent
-    /// once says nothing of repairs (`tcp_check_dsack`, `tcp_sacktag_one`), unless it has become
-    /// part of a packet with some, as `in_repair` says. `marks_late`: for Linux a duplicate above
-    /// `una` came late once more.
+    /// A DSACK reports `segments`. A duplicate of a segment that was sent once is no sign of a
+    /// spurious retransmission (`tcp_check_dsack`, `tcp_sacktag_one`), unless the segment shares a
+    /// packet with a retransmitted one (`in_repair`). `marks_late`: as in Linux, a duplicate above
+    /// `una` counts as reordering again.
     pub fn take_duplicates(
         &mut self,
         block: &Range<u64>,
@@ -161,7 +163,7 @@ impl Loss {
         }
     }
 
-    /// A segment other than the probe was delivered twice.
+    /// A segment other than the tail loss probe was delivered twice.
     pub fn note_duplicate(&mut self) {
         self.rack.note_duplicate();
     }

@@ -1,6 +1,6 @@
-//! Linux's receive window: it begins small, opens as data shows that it is worth its memory, and
-//! the buffer behind it grows with what the application reads in a round trip (dynamic
-//! right-sizing).
+//! Receive-window autotuning of Linux: the window begins small and grows with data that is worth
+//! its memory; the buffer grows with the data that the application reads in a round trip (dynamic
+//! right-sizing, DRS).
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
@@ -11,12 +11,12 @@ use crate::settings::Settings;
 use tcplab_transport::EIGHTH;
 use tcplab_units::{Duration, Time};
 
-/// `tcp_rmem[1]`: what buffers begin with.
+/// `tcp_rmem[1]`: the initial buffer.
 const FIRST_BUFFER: u64 = 131_072;
-/// Before a segment has shown how much memory it takes, half of the buffer is window.
+/// Before the first data, half of the buffer is window (`TCP_DEFAULT_SCALING_RATIO`).
 const FIRST_RATIO: u64 = 128;
 const RATIO_BITS: u32 = 8;
-/// Segments up to this size do not open the window.
+/// Segments below this size do not grow the window.
 const SMALL: u64 = 128;
 
 /// The window and the buffer behind it, in bytes.
@@ -25,26 +25,26 @@ pub(super) struct Autotune {
     most_buffer: u64,
     app_win: u32,
     buffer: u64,
-    /// The program has asked for a buffer of this size: it does not grow.
+    /// The program has set the size of the buffer (`SO_RCVBUF`), and it does not grow.
     is_fixed: bool,
-    /// How much of the buffer is window, in 1/256 (`scaling_ratio`).
+    /// The share of the buffer that is window, in 1/256 (`scaling_ratio`).
     ratio: u64,
-    /// The largest window that the buffer allows (`window_clamp`).
+    /// The largest window for the buffer (`window_clamp`).
     clamp: u64,
     /// The window of a SYN.
     first: u64,
-    /// The window that data has earned so far (`rcv_ssthresh`).
+    /// The present limit of the window (`rcv_ssthresh`).
     rcv_ssthresh: u64,
     mss: u64,
     full: RcvMss,
-    /// The bytes that the application read in a round trip (`rcvq_space`), since when, and from
-    /// where.
+    /// Bytes that the application read in a round trip (`rcvq_space`), with the time and offset at
+    /// which the measurement began.
     read: u64,
     read_since: Time,
     read_from: u64,
-    /// 8 times the round-trip time as the receiver sees it, in microseconds.
+    /// 8 times the receiver's RTT, in microseconds (`rcv_rtt_est`).
     rtt_eighths: u64,
-    /// When a window's worth began to arrive, and where it ends.
+    /// When a window's worth of data began to arrive, and where it ends.
     window_began: Option<Time>,
     window_end: u64,
     last_echo: u64,
@@ -54,37 +54,37 @@ pub(super) struct Autotune {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub bytes: u64,
-    /// Less than half of the buffer is free: the sender is not to be hurried any more.
+    /// Less than half of the buffer is free: quick ACKs end.
     pub is_short: bool,
 }
 
-/// A data segment as the window sees it.
+/// A received data segment, as the window depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedData {
-    /// Its own, or that of each of those that became one.
+    /// The size of the segment, or of each segment that GRO merged.
     pub shape: SegmentShape,
-    /// Bytes of all data.
+    /// Bytes of all its data.
     pub payload: u64,
     pub in_order: bool,
-    /// When the segment left that it answers, by our clock of timestamps.
+    /// When the segment left whose timestamp this one echoes, by our timestamp clock.
     pub echoed: Option<u64>,
     /// The end of the segment.
     pub end: u64,
     /// `end` plus the window last offered.
     pub window_end: u64,
-    /// There is memory for a larger window.
+    /// The host has memory for a larger window.
     pub may_grow: bool,
-    /// Losses are told of by blocks. Otherwise the window must not grow for what is out of order:
-    /// its ACK is to be a duplicate.
+    /// SACK is in use. Otherwise the window must not grow on out-of-order data, so that its ACK is
+    /// a duplicate.
     pub has_sack: bool,
 }
 
-/// The fate of a segment with data.
+/// The memory of a data segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryUse {
-    /// Where it went, if it is out of order.
+    /// What became of the segment, if it was out of order.
     pub ofo: Option<OfoOutcome>,
-    /// Bytes of memory that came with it.
+    /// Memory of the segment (`truesize`).
     pub memory: u64,
     /// Bytes of memory in use when the segment was counted.
     pub used: u64,
@@ -93,20 +93,19 @@ pub(super) struct MemoryUse {
 /// The window after a data segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowGrowth {
-    /// The window opens further.
+    /// The window has grown.
     pub opened: bool,
     pub size: SizeClass,
-    /// Payload bytes of a full segment, as known now.
+    /// Payload bytes of a full segment (`rcv_mss`), as known now.
     pub full: u64,
 }
 
-/// The kernel's clock of connections (`tcp_mstamp`): what lies between two times is counted in its
-/// ticks.
+/// The kernel's connection clock (`tcp_mstamp`), in whole microseconds.
 fn micros(time: Time) -> u64 {
     time.as_picos() / 1_000_000
 }
 
-/// The window of a buffer of which nothing is known.
+/// The initial window for a buffer.
 pub(super) fn first_window_of(memory: u64) -> u64 {
     (memory * FIRST_RATIO) >> RATIO_BITS
 }
@@ -116,9 +115,8 @@ fn whole_segments(bytes: u64, segment: u64) -> u64 {
 }
 
 impl Autotune {
-    /// `largest` is the greatest window that can be offered. Of a window that the program limits,
-    /// the kernel keeps nothing but this, once data has shown how much memory it takes
-    /// (`tcp_measure_rcv_mss`).
+    /// `largest` is the largest window that can be offered. A limit by the program applies only
+    /// until data has shown its memory use, as in the kernel (`tcp_measure_rcv_mss`).
     pub fn new(settings: &Settings, mss: u64, largest: u64) -> Self {
         let most_buffer = settings.receive_buffer;
         let buffer = settings.fixed_receive_buffer.unwrap_or(most_buffer.min(FIRST_BUFFER));
@@ -147,11 +145,11 @@ impl Autotune {
         autotune
     }
 
-    /// Full segments carry so many bytes: the first window, in whole segments, and what is kept of
-    /// the buffer for the application, one segment at least (`tcp_init_buffer_space`). Where the
-    /// buffer is more than can be offered, that segment is all. The first window is no larger than
-    /// the one that the program (`clamped`) and the route (`first`) allow
-    /// (`tcp_select_initial_window`).
+    /// Sets the initial window for full segments of `mss` bytes, in whole segments and within the
+    /// limits of the program (`clamped`) and the route (`first`) (`tcp_select_initial_window`); and
+    /// the share of the buffer reserved for the application, at least one segment
+    /// (`tcp_init_buffer_space`). Where the buffer exceeds the largest window, exactly one segment
+    /// is reserved.
     fn init_window(&mut self, mss: u64, largest: u64, clamped: u64, first: u64) {
         let full = self.window_of(self.buffer);
         let mut clamp = full.min(largest);
@@ -171,13 +169,12 @@ impl Autotune {
         self.read = self.rcv_ssthresh.min(10 * mss);
     }
 
-    /// The window of a SYN, in which segments are as large as they are without options, or a
-    /// SYN-ACK.
+    /// The window of a SYN, with segments counted without options; or of a SYN-ACK.
     pub fn first_window(&self) -> u64 {
         self.first
     }
 
-    /// The connection stands.
+    /// The connection is established.
     pub fn on_established(&mut self, now: Time) {
         self.read_since = now;
     }
@@ -186,8 +183,8 @@ impl Autotune {
         (memory * self.ratio) >> RATIO_BITS
     }
 
-    /// The window to offer with so much memory in use, in units of `scale` bits, where `offered`
-    /// was offered last (`__tcp_select_window`).
+    /// The window to offer with `used` bytes of memory in use, in units of `scale` bits, after
+    /// `offered` (`__tcp_select_window`).
     pub fn window(&self, used: u64, scale: u8, offered: u64) -> Window {
         let (allowed, unit) = (self.window_of(self.buffer), 1 << scale);
         let full = self.clamp.min(allowed);
@@ -217,15 +214,15 @@ impl Autotune {
         self.window_of(self.buffer.saturating_sub(used))
     }
 
-    /// Memory is short: with more than half of the buffer in use, four segments are the window
-    /// (`tcp_adjust_rcv_ssthresh`).
+    /// The host is short of memory: with more than half of the buffer in use, the window shrinks to
+    /// four segments (`tcp_adjust_rcv_ssthresh`).
     pub fn on_memory_pressure(&mut self, used: u64) {
         if 2 * self.free(used) < self.window_of(self.buffer) {
             self.rcv_ssthresh = self.rcv_ssthresh.min(4 * self.mss);
         }
     }
 
-    /// The largest window there can be now.
+    /// The largest window for the present buffer.
     pub fn clamp(&self) -> u64 {
         self.clamp
     }
@@ -240,8 +237,7 @@ impl Autotune {
         let payload = received.payload;
         self.measure_rtt_by_timestamp(now, received.echoed, payload);
         if payload == 0 && memory_use.ofo.is_none() {
-            // A FIN alone says nothing of sizes, unless a segment is missing before it
-            // (`tcp_data_queue`).
+            // A FIN without data is not measured, unless it is out of order (`tcp_data_queue`).
             return WindowGrowth {
                 opened: false,
                 size: SizeClass::Repeated,
@@ -262,9 +258,8 @@ impl Autotune {
         WindowGrowth { opened, size, full: self.full.bytes }
     }
 
-    /// A segment of another size shows how much memory data takes. If that ratio changes, the
-    /// clamp is computed again, without the share reserved for the application
-    /// (`tcp_measure_rcv_mss`).
+    /// A larger segment shows how much memory data takes. If the ratio changes, the clamp is
+    /// recomputed without the share reserved for the application (`tcp_measure_rcv_mss`).
     fn measure(&mut self, payload: u64, memory: u64) {
         let ratio = ((payload << RATIO_BITS) / memory.max(1)).max(1);
         if ratio == self.ratio {
@@ -275,13 +270,14 @@ impl Autotune {
         self.read = self.read.min(self.clamp);
     }
 
+    /// Grows the window for a data segment. Returns whether it did (`tcp_grow_window`).
     fn grow(&mut self, payload: u64, memory_use: MemoryUse) -> bool {
         let room = self.clamp.min(self.free(memory_use.used)).saturating_sub(self.rcv_ssthresh);
         if room == 0 {
             return false;
         }
-        // Data in order, and such that becomes one with what is there, may yet give back what its
-        // head takes (`truesize_adjust`).
+        // Data in order, and coalesced data, may yet free the memory of its head
+        // (`truesize_adjust`).
         let is_apart = memory_use.ofo == Some(OfoOutcome::Separate);
         let given_back = if is_apart { 0 } else { OVERHEAD };
         let taken = self.window_of(memory_use.memory.saturating_sub(given_back));
@@ -296,7 +292,8 @@ impl Autotune {
         true
     }
 
-    /// Data that takes more memory than the ratio says opens the window only while it is small.
+    /// Data with a higher memory use than the ratio grows the window only while that is small
+    /// (`__tcp_grow_window`).
     fn growth_of_costly(&self, taken: u64, payload: u64) -> u64 {
         let (mut taken, mut window) = (taken >> 1, self.window_of(self.most_buffer) >> 1);
         while self.rcv_ssthresh <= window {
@@ -309,7 +306,7 @@ impl Autotune {
         0
     }
 
-    /// A segment, be it one that came before, answers one that left then by our clock of timestamps
+    /// The receiver's RTT by an echoed timestamp, also of a segment with old data
     /// (`tcp_rcv_rtt_measure_ts`).
     pub fn measure_rtt_by_timestamp(&mut self, now: Time, echoed: Option<u64>, payload: u64) {
         if let Some(echoed) = echoed.filter(|&echoed| echoed != self.last_echo) {
@@ -321,7 +318,8 @@ impl Autotune {
         }
     }
 
-    /// `tcp_rcv_rtt_measure`, which comes before data behind a gap moves up.
+    /// The receiver's RTT by the arrival of a window of data, before data behind a filled gap
+    /// counts (`tcp_rcv_rtt_measure`).
     fn measure_rtt_by_window(&mut self, now: Time, received: ReceivedData) {
         if let Some(began) = self.window_began {
             if received.end < self.window_end {
@@ -334,7 +332,8 @@ impl Autotune {
         self.window_end = received.window_end;
     }
 
-    /// A round trip took so many microseconds; by a whole window, at the most.
+    /// Takes an RTT in microseconds; `at_most`: an upper bound, as measured by a window
+    /// (`tcp_rcv_rtt_update`).
     fn update_rtt(&mut self, micros: u64, at_most: bool) {
         let (old, new) = (self.rtt_eighths, micros * 8);
         if old == 0 || new < old {
@@ -344,12 +343,12 @@ impl Autotune {
         }
     }
 
-    /// The round-trip time as the receiver sees it.
+    /// The receiver's RTT.
     pub fn rtt(&self) -> Option<Duration> {
         (self.rtt_eighths > 0).then(|| EIGHTH * self.rtt_eighths)
     }
 
-    /// The application has read up to this offset, of all that comes before `next`.
+    /// The application has read up to `consumed`, and RCV.NXT is `next` (`tcp_rcv_space_adjust`).
     pub fn on_read(&mut self, now: Time, consumed: u64, next: u64) {
         let passed = micros(now) - micros(self.read_since);
         if self.rtt_eighths == 0 || passed < self.rtt_eighths >> 3 {
@@ -357,7 +356,7 @@ impl Autotune {
         }
         let copied = (consumed - self.read_from).saturating_sub(next - consumed);
         if copied > self.read {
-            // Twice that, for losses, and as much more as it grows, for slow start.
+            // Twice the data read, for losses, plus its growth, for slow start.
             let window = 2 * copied + 16 * self.mss;
             let growth = window * (copied - self.read) / self.read.max(1);
             let memory = ((window + 2 * growth) << RATIO_BITS) / self.ratio;

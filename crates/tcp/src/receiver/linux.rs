@@ -1,5 +1,5 @@
-//! State of Linux's receiver beside the stream: the window that it earns, the memory that data
-//! takes, and the blocks it tells of.
+//! State of Linux's receiver: the autotuned window, the memory of received data, and the SACK
+//! blocks.
 
 use super::autotune::{Autotune, MemoryUse, ReceivedData, Window, WindowGrowth};
 use super::sack_blocks::SackBlocks;
@@ -14,22 +14,22 @@ pub(super) struct Linux {
     pub window: Autotune,
     pub blocks: SackBlocks,
     packets: Packets,
-    /// The memory in use when the last segment was counted, which is before data behind it moves
-    /// up.
+    /// Memory in use when the last segment was counted, before data behind a filled gap moves to
+    /// the receive queue.
     memory: u64,
-    /// The window that was offered last (`rcv_wnd`).
+    /// The window last offered (`rcv_wnd`).
     pub offered: u64,
-    /// The fate of the last segment, if it was out of order.
+    /// What became of the last segment, if it was out of order.
     ofo: Option<OfoOutcome>,
-    /// Bytes of data in each of the segments that became one on arrival.
+    /// Payload bytes of each segment that GRO merged into the present one.
     segment: u64,
-    /// The memory of the last segment.
+    /// Memory of the last segment.
     taken: u64,
 }
 
 impl Linux {
-    /// For full segments of so many bytes, and no greater window than `largest`. Their sender has
-    /// data in these pages.
+    /// A receiver of full segments with `mss` bytes, and windows of at most `largest`. The peer's
+    /// data lies in `pages`.
     pub fn new(settings: &Settings, mss: u16, largest: u64, pages: Pages) -> Self {
         Self {
             window: Autotune::new(settings, mss.into(), largest),
@@ -48,18 +48,18 @@ impl Linux {
         self.window.first_window()
     }
 
-    /// The connection stands since then.
+    /// The connection was established at `since`.
     pub fn on_established(&mut self, since: Time) {
         self.window.on_established(since);
     }
 
-    /// The next data carries so many bytes in each of its segments.
+    /// The next data comes in segments of this many bytes.
     #[inline]
     pub fn set_gro_segment(&mut self, segment: u64) {
         self.segment = segment;
     }
 
-    /// Data in order, after which `next` is expected.
+    /// Data in order arrived; RCV.NXT is now `next`.
     pub fn on_data_in_order(&mut self, range: Range<u64>, next: u64) {
         let end = range.end;
         self.taken = self.packets.add(range, self.segment);
@@ -69,25 +69,25 @@ impl Linux {
         self.blocks.advance(next);
     }
 
-    /// Whether data that something is missing before would become part of another packet.
+    /// Whether out-of-order data would join another packet.
     pub fn would_coalesce(&self, range: &Range<u64>) -> bool {
         self.packets.would_coalesce(range, self.segment)
     }
 
-    /// Data that something is missing before; with a FIN, `end` is behind that. Says what becomes
+    /// Out-of-order data arrived (`tcp_data_queue_ofo`). `end` includes a FIN. Returns what became
     /// of it.
     pub fn on_ofo_data(&mut self, range: Range<u64>, end: u64) -> OfoOutcome {
         let told = range.start..end;
         let before = self.packets.memory();
         let (early, taken) = self.packets.queue_ofo(range, end, self.segment);
-        // A packet of its own takes its memory last of all.
+        // A packet of its own is charged after the window grows.
         self.memory = if early == OfoOutcome::Separate { before } else { self.packets.memory() };
         (self.ofo, self.taken) = (Some(early), taken);
         self.blocks.add(told);
         early
     }
 
-    /// The window may open further for a segment.
+    /// The window may grow for a segment (`tcp_grow_window`).
     pub fn grow_window(&mut self, now: Time, received: ReceivedData) -> WindowGrowth {
         let memory_use = MemoryUse { ofo: self.ofo, memory: self.taken, used: self.memory };
         self.window.on_segment(now, received, memory_use)
@@ -98,20 +98,20 @@ impl Linux {
         self.packets.memory()
     }
 
-    /// Memory is short.
+    /// The host is short of memory.
     pub fn on_memory_pressure(&mut self) {
         self.window.on_memory_pressure(self.packets.memory());
     }
 
-    /// The window to offer now.
+    /// The window that could be offered now.
     #[inline(never)]
     pub fn window(&self, scale: u8) -> Window {
         self.window.window(self.packets.memory(), scale, self.offered)
     }
 
-    /// The application has read up to `consumed`, before `next`.
+    /// The application has read up to `consumed`, and RCV.NXT is `next`.
     pub fn read(&mut self, now: Time, consumed: u64, next: u64) {
-        // Each packet may begin a new measurement; of those read at once, only the first does.
+        // Each packet may start a new measurement; of packets read together, only the first does.
         let first = self.packets.first_end().unwrap_or(consumed).min(consumed);
         self.window.on_read(now, first, next);
         self.packets.read(consumed);

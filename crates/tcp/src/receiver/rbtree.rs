@@ -1,8 +1,8 @@
-//! A red-black tree that is shaped as the kernel's (`lib/rbtree.c`): what a search in it passes
-//! depends on the order in which things were inserted. Rules of Cormen, Leiserson, Rivest and
+//! A red-black tree with the same shape as the kernel's (`lib/rbtree.c`), because the nodes that a
+//! search visits depend on the order of insertion. Algorithms of Cormen, Leiserson, Rivest and
 //! Stein, chapter 13.
 
-/// Where a node hangs below another.
+/// The side on which a node is attached to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
@@ -18,7 +18,7 @@ struct Node<T> {
     is_red: bool,
 }
 
-/// Nodes are known by number until they are taken out.
+/// Nodes are named by numbers, which stay valid until the node is removed.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<T> {
     nodes: Vec<Option<Node<T>>>,
@@ -77,7 +77,7 @@ impl<T> Tree<T> {
         self.node(node)?.parent
     }
 
-    /// Hangs a node, or nothing, to a place.
+    /// Attaches a node, or none, at a place.
     fn hang(&mut self, place: Option<(usize, Side)>, child: Option<usize>) {
         let parent = place.map(|(parent, _)| parent);
         if let Some(child) = child.and_then(|child| self.nodes.get_mut(child)?.as_mut()) {
@@ -102,7 +102,7 @@ impl<T> Tree<T> {
         Some((parent, if is_orphaned { Side::Left } else { Side::Right }))
     }
 
-    /// Turns a node down to this side; its child of the other side takes its place.
+    /// Rotates a node down to this side; its child on the other side takes its place.
     fn rotate(&mut self, node: usize, side: Side) {
         let other = opposite(side);
         let Some(child) = self.child(node, other) else { return };
@@ -112,7 +112,7 @@ impl<T> Tree<T> {
         self.hang(Some((node, other)), inner);
     }
 
-    /// Adds a leaf at a free place; without one, the first.
+    /// Inserts a leaf at a free place; without a place, the root.
     pub fn insert(&mut self, place: Option<(usize, Side)>, value: T) {
         let parent = place.map(|(parent, _)| parent);
         let leaf = Node { value, parent, left: None, right: None, is_red: true };
@@ -166,7 +166,7 @@ impl<T> Tree<T> {
         Some(node)
     }
 
-    /// Takes the leftmost node out.
+    /// Removes the leftmost node.
     pub fn pop_first(&mut self) -> Option<T> {
         let first = self.first()?;
         let (place, right) = (self.place(first), self.child(first, Side::Right));
@@ -177,7 +177,7 @@ impl<T> Tree<T> {
             self.last = place.map(|(parent, _)| parent);
         }
         if right.is_some() {
-            // Red, or the paths below would not be of one length.
+            // The right child is red, or the black heights would differ.
             self.paint(right, false);
         } else if !node.is_red {
             self.balance_left(place.map(|(parent, _)| parent));
@@ -185,8 +185,8 @@ impl<T> Tree<T> {
         Some(node.value)
     }
 
-    /// `RB-DELETE-FIXUP`, where the left paths below `parent` lack a black node, as do those below
-    /// its ancestors: all of them are on the left edge.
+    /// `RB-DELETE-FIXUP`, where the left subtree of `parent` lacks a black node. All nodes visited
+    /// are on the left edge.
     fn balance_left(&mut self, parent: Option<usize>) {
         let mut lacking = parent;
         while let Some(parent) = lacking {

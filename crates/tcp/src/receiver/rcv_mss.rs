@@ -1,5 +1,5 @@
-//! How large the peer's full segments are, as Linux learns it (`icsk_ack.rcv_mss`): from the
-//! largest, and from two smaller ones of the same size that do not end anything.
+//! The peer's segment size as Linux estimates it (`icsk_ack.rcv_mss`): the largest payload seen, or
+//! that of two equal smaller segments in a row that end nothing.
 //!
 //! `tcp_initialize_rcv_mss`, `tcp_measure_rcv_mss`.
 
@@ -9,46 +9,48 @@ const LEAST: u64 = 88;
 /// A TCP header without options.
 const HEADER: u64 = 20;
 
-/// Payload bytes of a full segment.
+/// The estimate of a full segment's payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RcvMss {
     pub bytes: u64,
     /// Payload bytes of our own segments (`tp->advmss`).
     most: u64,
-    /// Payload of the last segment, if it was smaller and may still have been full.
+    /// Payload of the last segment, if it was smaller and may have been full.
     last_small: u64,
 }
 
-/// A segment with data as it came.
+/// The size of a received data segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentShape {
     pub payload: u64,
-    /// Bytes of options in it, and in every segment of the connection.
+    /// Bytes of options in the segment, and in every segment of the connection.
     pub options: u64,
     pub usual_options: u64,
-    /// The sender has pushed it, or has no more.
+    /// The segment has PSH or FIN.
     pub ends: bool,
 }
 
-/// The shape of a segment.
+/// The size of a segment, compared with full ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SizeClass {
-    /// As large as full ones, or larger.
+    /// At least a full segment.
     Full,
-    /// Small like the one before: this is what full ones carry. Or the FIN alone.
+    /// As small as the segment before it, which makes this the new full size. Also a FIN without
+    /// data.
     Repeated,
-    /// Small.
+    /// Smaller.
     Small,
 }
 
 impl RcvMss {
-    /// Before any has come, for our own and the window at the beginning.
+    /// The estimate before the first data, from our own MSS and the initial window
+    /// (`tcp_initialize_rcv_mss`).
     pub fn new(most: u64, window: u64) -> Self {
         let bytes = most.min(window / 2).clamp(LEAST, USUAL);
         Self { bytes, most, last_small: 0 }
     }
 
-    /// A segment came.
+    /// A data segment arrived (`tcp_measure_rcv_mss`).
     pub fn measure(&mut self, shape: SegmentShape) -> SizeClass {
         let last_small = std::mem::take(&mut self.last_small);
         if shape.payload >= self.bytes {
@@ -57,7 +59,7 @@ impl RcvMss {
         }
         let length = shape.payload + shape.options + HEADER;
         if length >= USUAL + HEADER || (length >= LEAST + HEADER && !shape.ends) {
-            // Without what only this one had of options.
+            // Excludes options that only this segment carries.
             self.last_small = length - HEADER - shape.usual_options;
             if self.last_small == last_small {
                 self.bytes = last_small;

@@ -1,15 +1,15 @@
-//! Linux's list of the last four ranges that arrived out of order, the latest first
-//! (`tcp_sack_new_ofo_skb`). A range that was dropped from the list is not merged when a new one
-//! touches it. The blocks of an ACK are built in `receiver` (`with_sack`).
+//! Linux's list of the last four out-of-order ranges, the latest first (`tcp_sack_new_ofo_skb`). A
+//! range that was dropped from the list is not merged when a new one touches it. `receiver`
+//! (`with_sack`) builds the SACK blocks of an ACK.
 
 use std::ops::Range;
 
-/// The most that are remembered (`TCP_NUM_SACKS`).
+/// Length of the list (`TCP_NUM_SACKS`).
 const MOST: usize = 4;
-/// News of the third block on goes out at once (`TCP_SACK_BLOCKS_EXPECTED`).
+/// A change of the third block or a later one leaves at once (`TCP_SACK_BLOCKS_EXPECTED`).
 const COMPRESSIBLE: usize = 2;
 
-/// The blocks, the most recent first.
+/// The ranges, the most recent first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SackBlocks {
     recent: Vec<Range<u64>>,
@@ -24,14 +24,14 @@ fn join(one: &mut Range<u64>, other: &Range<u64>) {
 }
 
 impl SackBlocks {
-    /// Whether what was held back must be told before this is added.
+    /// Whether a waiting compressed ACK must leave before this range is added.
     pub fn flushes_compressed_ack(&self, range: &Range<u64>) -> bool {
         let place = self.recent.iter().position(|block| touch(block, range));
         place.unwrap_or(self.recent.len()) >= COMPRESSIBLE
     }
 
-    /// A segment makes a block larger, before that becomes the most recent one: an ACK that leaves
-    /// in between tells of both (`tcp_sack_extend`).
+    /// A segment extends a block before that becomes the most recent one. An ACK in between reports
+    /// both (`tcp_sack_extend`).
     pub fn extend(&mut self, range: &Range<u64>) {
         if let Some(block) = self.recent.iter_mut().find(|block| touch(block, range)) {
             join(block, range);
@@ -59,7 +59,7 @@ impl SackBlocks {
         self.recent[0] = first;
     }
 
-    /// Everything before `next` has arrived.
+    /// Everything below `next` has been received.
     pub fn advance(&mut self, next: u64) {
         self.recent.retain(|block| block.start > next);
     }

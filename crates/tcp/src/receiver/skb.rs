@@ -1,5 +1,5 @@
-//! The memory that received data takes in Linux: segments that follow each other become one packet,
-//! of so many fragments at the most (`tcp_try_coalesce`, `MAX_SKB_FRAGS`).
+//! The memory of received data in Linux: consecutive segments are coalesced into one packet with a
+//! limited number of fragments (`tcp_try_coalesce`, `MAX_SKB_FRAGS`).
 
 use super::rbtree::{Side, Tree};
 use crate::pages::{MOST_PAGES, Pages};
@@ -8,24 +8,25 @@ use std::ops::Range;
 
 pub(crate) use crate::segment::SEGMENT_OVERHEAD as OVERHEAD;
 
-/// The fate of an out-of-order segment (`tcp_data_queue_ofo`).
+/// What became of an out-of-order segment (`tcp_data_queue_ofo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OfoOutcome {
-    /// The segment lies in a packet of its own.
+    /// A packet of its own.
     Separate,
-    /// The segment has become part of another packet.
+    /// Joined to another packet.
     Coalesced,
-    /// The segment was there before, and is dropped.
+    /// Received before, and dropped.
     Duplicate,
 }
 
 #[derive(Clone, Debug)]
 struct Packet {
     range: Range<u64>,
-    /// One more than the end of the data where a FIN follows it (`end_seq`).
+    /// End of the data, plus one for a FIN (`end_seq`).
     end: u64,
     fragments: u64,
-    /// Heads with fragments of their own: several in a list, where one has no room for all.
+    /// Socket buffers, each with fragments of its own: several in a list, where one cannot hold all
+    /// fragments.
     heads: u64,
 }
 
@@ -37,7 +38,7 @@ impl Packet {
         while start < range.end {
             let part = start..range.end.min(start.saturating_add(segment.max(1)));
             start = part.end;
-            // A fragment ends with its page.
+            // A fragment does not cross pages.
             let more = pages.count(&part);
             if fragments + more > MOST_PAGES && fragments > 0 {
                 (fragments, heads) = (0, heads + 1);
@@ -56,7 +57,7 @@ impl Packet {
         self.range.end - self.range.start + self.overhead()
     }
 
-    /// Whether `next` follows, and there is room for it. Neither may be a list
+    /// Whether `next` follows this packet and fits into it. Lists are never coalesced
     /// (`skb_try_coalesce`).
     fn can_coalesce(&self, next: &Self) -> bool {
         self.end == next.range.start
@@ -64,7 +65,7 @@ impl Packet {
             && (self.heads, next.heads) == (1, 1)
     }
 
-    /// Takes what follows into itself, if it has room.
+    /// Appends the following packet, if it fits. Returns whether it does.
     fn coalesce(&mut self, next: &Self) -> bool {
         let fits = self.can_coalesce(next);
         if fits {
@@ -76,24 +77,24 @@ impl Packet {
     }
 }
 
-/// Where a segment belongs that something is missing before.
+/// The place of an out-of-order segment.
 #[derive(Clone, Copy, Debug)]
 enum OfoPlace {
     /// At the end of this packet.
     AppendTo(usize),
-    /// Below this one; without one, it is the first.
+    /// A leaf below this node; without one, the root.
     InsertAt(Option<(usize, Side)>),
-    /// Nowhere: some of it is there.
+    /// None: a part of the segment was received before.
     Duplicate,
 }
 
-/// Data that waits: for the application, or for what is missing before it.
+/// Received data that the application has not read: the receive queue and the out-of-order queue.
 #[derive(Clone, Debug)]
 pub(super) struct Packets {
-    /// The pages that the sender's data lies in.
+    /// The memory pages in which the sender's data lies.
     pages: Pages,
     readable: VecDeque<Packet>,
-    /// By their first offset.
+    /// Sorted by the first offset (`out_of_order_queue`).
     out_of_order: Tree<Packet>,
     memory: u64,
 }
@@ -104,12 +105,12 @@ impl Packets {
         Self { pages, readable: VecDeque::new(), out_of_order: Tree::default(), memory: 0 }
     }
 
-    /// Bytes of memory that all of it takes.
+    /// Bytes of memory of all packets.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// A segment in order, or several of so many bytes. Says what memory they took.
+    /// Adds data in order, in segments of `segment` bytes. Returns its memory.
     pub fn add(&mut self, range: Range<u64>, segment: u64) -> u64 {
         if range.is_empty() {
             return 0;
@@ -130,9 +131,9 @@ impl Packets {
         }
     }
 
-    /// Where a segment goes that something is missing before. The last packet is asked first, then
-    /// those on the way down the tree, each by itself: the one that ends where the segment begins
-    /// may come before the one that has it (`tcp_data_queue_ofo`).
+    /// The place of an out-of-order segment. The last packet is tried first, then the packets on
+    /// the way down the tree. The packet that ends where the segment begins may thus be found
+    /// before one that already contains the data (`tcp_data_queue_ofo`).
     fn find(&self, packet: &Packet) -> OfoPlace {
         let (start, end) = (packet.range.start, packet.end);
         let Some((last, greatest)) =
@@ -169,14 +170,14 @@ impl Packets {
         self.out_of_order.get(number?)
     }
 
-    /// Whether a segment that something is missing before would become part of another packet.
+    /// Whether an out-of-order segment would join another packet.
     pub fn would_coalesce(&self, range: &Range<u64>, segment: u64) -> bool {
         let packet = Packet::new(range.clone(), range.end, self.pages, segment);
         matches!(self.find(&packet), OfoPlace::AppendTo(_))
     }
 
-    /// A segment that something is missing before, or several of so many bytes. `end` is one more
-    /// than that of its data if it has a FIN. Says what became of it, and what memory came with it.
+    /// Queues an out-of-order segment, or several of `segment` bytes each. `end` includes a FIN.
+    /// Returns what became of the data, and its memory.
     pub fn queue_ofo(&mut self, range: Range<u64>, end: u64, segment: u64) -> (OfoOutcome, u64) {
         let packet = Packet::new(range, end, self.pages, segment);
         let (bytes, memory) = (packet.range.end - packet.range.start, packet.memory());
@@ -198,8 +199,8 @@ impl Packets {
         (early, memory)
     }
 
-    /// Everything before `next` has arrived, in packets that follow what ends at `reached`. Those
-    /// that hold nothing more are dropped (`tcp_ofo_queue`).
+    /// RCV.NXT is `next`: packets move from the out-of-order queue to the receive queue, which
+    /// ended at `reached`. Packets without new data are dropped (`tcp_ofo_queue`).
     pub fn advance(&mut self, mut reached: u64, next: u64) {
         while self.at(self.out_of_order.first()).is_some_and(|packet| packet.range.start < next) {
             let Some(packet) = self.out_of_order.pop_first() else { break };
@@ -223,7 +224,7 @@ impl Packets {
         }
     }
 
-    /// Where the first packet ends that waits for the application.
+    /// The end of the first packet in the receive queue.
     pub fn first_end(&self) -> Option<u64> {
         self.readable.front().map(|packet| packet.range.end)
     }

@@ -1,36 +1,36 @@
-//! Generic receive offload (GRO): consecutive segments of a flow that are received together become
-//! one (`tcp_gro_receive`, `inet_gro_receive`, `skb_gro_receive`).
+//! Generic receive offload (GRO): consecutive segments of a flow that are received together are
+//! merged (`tcp_gro_receive`, `inet_gro_receive`, `skb_gro_receive`).
 //!
-//! The kernel also compares the numbers of IP packets, which are consecutive unless a packet that
-//! left in between was lost. Segments have no such number here.
+//! The kernel also compares IP identification numbers, which are consecutive unless a packet in
+//! between was lost. Segments have no such number here.
 
 use super::{Flags, Segment};
 
-/// A packet stays shorter than this (`GRO_LEGACY_MAX_SIZE`).
+/// A merged packet stays below this size (`GRO_LEGACY_MAX_SIZE`).
 const TOO_LONG: u32 = 65_536;
 
-/// Flags that end a packet: the segment that has them is the last of it.
+/// Flags that end a merged packet: its last segment has them.
 const ENDING: Flags = Flags::FIN.with(Flags::PUSH);
 
-/// The fate of a segment that follows one that waits.
+/// What became of a segment that follows a held one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// The two stay apart: the one that waits is received first.
+    /// The segments are not merged, and the held one is received first.
     Apart,
-    /// Both are one now, which waits for more.
+    /// The segments are merged, and the packet is held for more.
     Open,
-    /// Both are one now, which is received.
+    /// The segments are merged, and the packet is received.
     Complete,
 }
 
 impl Segment {
-    /// Whether the segment may wait for others to become one with.
+    /// Whether the segment may be held, to merge following segments with it.
     pub fn may_be_held(&self) -> bool {
         let ends = [Flags::FIN, Flags::PUSH, Flags::RST, Flags::SYN];
         self.payload > 0 && !ends.iter().any(|&flag| self.flags.has(flag))
     }
 
-    /// Appends a segment to this one, which waits, if both may become one.
+    /// Appends a segment to this held one, if they can be merged.
     pub fn merge(&mut self, next: &Self) -> Merged {
         let size = self.segment_size();
         let differing = (self.flags.0 ^ next.flags.0) & !ENDING.with(Flags::CWR).0;
@@ -52,15 +52,14 @@ impl Segment {
         if next.payload < size || ending != Flags::NONE { Merged::Complete } else { Merged::Open }
     }
 
-    /// Bytes of data in each of the segments that this one was made of; in the last there may be
-    /// fewer.
+    /// Payload bytes of each merged segment; the last may have fewer.
     #[inline]
     pub fn segment_size(&self) -> u16 {
-        // A SYN has an option in this place, and is never merged.
+        // In a SYN this field is the MSS option. A SYN is never merged.
         if self.mss == 0 || self.flags.has(Flags::SYN) { self.payload } else { self.mss }
     }
 
-    /// How many segments this one was made of.
+    /// How many segments were merged into this one.
     #[inline]
     pub fn segments(&self) -> u64 {
         u64::from(self.payload.div_ceil(self.segment_size().max(1))).max(1)

@@ -1,4 +1,4 @@
-//! Bursts and their rate: what the window, the RTT and the losses say of them.
+//! Bursts and pacing: the inputs from window, RTT and losses for `departure`.
 
 use crate::context::Context;
 use crate::departure::{BurstRequest, BurstSizing, Data, NextBurst, WriteCall};
@@ -7,22 +7,23 @@ use crate::settings::Settings;
 use tcplab_transport::EIGHTH;
 use tcplab_units::{Duration, Time};
 
-/// Percent of the window per RTT that is sent in slow start and after (`tcp_pacing_ss_ratio`, ...).
+/// Pacing rate in percent of window per RTT, in slow start and in congestion avoidance
+/// (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
 const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
-/// The first segments of a connection, which are not paced (`tcp_update_skb_after_send`).
+/// The first segments of a connection are not paced (`tcp_update_skb_after_send`).
 const FREE: u64 = 10;
 
 /// Rates.
 impl Sender {
-    /// Computes the rate by which bursts are sized, after the window has changed
-    /// (`tcp_update_pacing_rate`), unless the controller decides on it.
+    /// Computes the pacing rate after the window has changed (`tcp_update_pacing_rate`), unless the
+    /// controller decides on it. The rate also sizes bursts.
     #[inline]
     pub(crate) fn update_rate(&mut self, context: Context<'_>) {
         self.set_rate_for(context, self.cwnd(), self.congestion.ssthresh());
     }
 
-    /// Computes the rate for this window and threshold.
+    /// Computes the pacing rate for this window and threshold.
     #[inline]
     pub(crate) fn set_rate_for(&mut self, context: Context<'_>, cwnd: u64, ssthresh: Option<u64>) {
         if (!context.settings.tso && !context.settings.pacing) || self.congestion.pacing().is_some()
@@ -41,8 +42,8 @@ impl Sender {
         context.settings.pacing || self.congestion.pacing().is_some()
     }
 
-    /// By how much Linux lets its timers run longer because what they wait for has yet to leave, in
-    /// whole ticks (`tcp_pacing_delay`).
+    /// The time that Linux adds to timers of a paced sender, because the packets that they cover
+    /// have yet to leave; in whole ticks (`tcp_pacing_delay`).
     #[inline]
     pub(crate) fn pacing_delay(&self, context: Context<'_>) -> Duration {
         if context.settings.behaviour.timers_add_pacing_delay && self.is_paced(context) {
@@ -52,7 +53,7 @@ impl Sender {
         }
     }
 
-    /// Whether it is too early for another burst.
+    /// Whether pacing holds the next burst back (`tcp_pacing_check`).
     #[expect(clippy::inline_always, reason = "every segment passes here, and few are paced")]
     #[inline(always)]
     pub(crate) fn is_held_by_pacing(&mut self, context: Context<'_>) -> bool {
@@ -60,7 +61,7 @@ impl Sender {
         self.departure.hold_for_pacing(context.now, is_paced)
     }
 
-    /// Data leaves, and puts off what comes after it if the sender paces.
+    /// Data leaves, and delays the data after it if the sender paces.
     #[inline]
     pub(crate) fn pace(&mut self, context: Context<'_>, data: Data) {
         if self.is_paced(context) {
@@ -71,14 +72,15 @@ impl Sender {
 
 /// Bursts.
 impl Sender {
-    /// The most segments of a burst.
+    /// The largest burst in segments.
     #[inline]
     pub(crate) fn burst_size(&self) -> u64 {
         let (control, min_rtt) = (self.congestion.control(), self.rtt.min_rtt());
         self.departure.burst_size(BurstSizing { control, min_rtt, mss: self.mss })
     }
 
-    /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
+    /// Whether the next segment of new data may leave: as part of the present burst, or as the
+    /// first of a new one.
     #[inline]
     pub(crate) fn take_from_burst(&mut self, context: Context<'_>, in_flight: u64) -> bool {
         if !self.departure.is_in_burst() {
@@ -88,7 +90,7 @@ impl Sender {
         self.departure.take_segment()
     }
 
-    /// Segments of the next burst; none to wait.
+    /// Segments of the next burst; 0 to wait.
     #[inline(never)]
     fn next_burst(&mut self, context: Context<'_>, in_flight: u64) -> u64 {
         let request = BurstRequest {
@@ -115,10 +117,9 @@ impl Sender {
         }
     }
 
-    /// The packet of a tail loss probe with new data: as many segments as the window has room for,
-    /// and one where it has none (`tcp_write_xmit` with `push_one`). Returns the number of
-    /// segments, and whether the last of them is marked. Nothing leaves while too much waits at the
-    /// device.
+    /// The packet of a tail loss probe with new data: as many segments as the window allows, and at
+    /// least one (`tcp_write_xmit` with `push_one`). Returns the number of segments, and whether
+    /// the last one is pushed. None while the small queue is full.
     #[cold]
     pub(crate) fn take_probe_packet(
         &mut self,
@@ -142,7 +143,7 @@ impl Sender {
         Some((segments, is_pushed))
     }
 
-    /// A repair leaves, as part of a burst that the window and the size of bursts allow.
+    /// A retransmission leaves, in a burst limited by the window and the burst size.
     #[inline(never)]
     pub(crate) fn note_retransmission_burst(&mut self, now: Time, range: (u64, u64)) {
         if self.departure.has_packets() {
@@ -152,8 +153,8 @@ impl Sender {
         }
     }
 
-    /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all
-    /// the same.
+    /// The peer's window, or Nagle's algorithm, holds the next packet back. Data written since is
+    /// appended to it nevertheless.
     #[inline(never)]
     pub(crate) fn grow_next_packet(&mut self, context: Context<'_>, in_flight: u64) {
         if self.written <= self.nxt
@@ -170,7 +171,8 @@ impl Sender {
 
 /// The send buffer.
 impl Sender {
-    /// Writes into the send buffer up to the next moment at which something is sent.
+    /// The application writes into the send buffer, up to the next moment at which something is
+    /// sent.
     #[inline(never)]
     pub(crate) fn write_as_linux(
         &mut self,
@@ -190,7 +192,8 @@ impl Sender {
         taken
     }
 
-    /// All that an ACK lets go has left: the application may hear of room.
+    /// Everything that an ACK lets go has left: signals write space to the application, if there is
+    /// enough.
     #[inline]
     pub(crate) fn signal_write_space_after_ack(&mut self, now: Time, in_flight: u64) {
         let (window, unsent) = (self.window_for(in_flight), self.unsent());

@@ -1,5 +1,5 @@
-//! The calls of an endpoint to its sender, beside data and acknowledgments. The fields of
-//! [`Sender`] are private to this folder, but for the sequence space and the timers.
+//! The endpoint's calls of its sender, beside data and acknowledgments. Except for the sequence
+//! space and the timers, the fields of [`Sender`] are private to this folder.
 
 use crate::congestion::CongestionWindow;
 use crate::context::Context;
@@ -17,18 +17,18 @@ impl Sender {
         self.departure.expect_copied_writes();
     }
 
-    /// The application waits in a call that looks for room as well.
+    /// The application waits in a call that also checks for buffer space.
     pub fn on_poll(&mut self) {
         let unsent = self.unsent();
         self.departure.on_poll(unsent);
     }
 
-    /// The application writes next without having been told of room.
+    /// The application writes next without a signal of buffer space.
     pub fn wake_writer(&mut self) {
         self.departure.wake_writer();
     }
 
-    /// Bytes of memory that written data takes.
+    /// Bytes of memory that written data occupies.
     #[inline]
     pub fn memory(&self) -> u64 {
         let sent = self.written.saturating_sub(self.una.max(1));
@@ -38,8 +38,8 @@ impl Sender {
 
 /// Timers.
 impl Sender {
-    /// Timers of the connection run out; that of pacing, if it is due. Of all timers only that one
-    /// looks for new data while some is under way.
+    /// Timers of the connection expire, the pacing timer among them if it is due. Of all timers,
+    /// only the pacing timer may send new data while data is outstanding.
     #[inline]
     pub fn on_timers(&mut self, context: Context<'_>) {
         let now = context.now;
@@ -47,33 +47,33 @@ impl Sender {
             && context.settings.behaviour.pacing_timer_retransmits_first
             && self.loss.recovery().is_recovering()
         {
-            // Lost segments come first now, be new data a better test of a timeout or not
-            // (`tcp_tsq_write`).
+            // Retransmissions come first, even where F-RTO asks for new data (`tcp_tsq_write`).
             self.loss.retransmit_lost();
         }
     }
 
-    /// The SYN timed out, which Linux takes for a loss (`tcp_enter_loss`). Only a timeout of data
-    /// takes that back: a notice of a packet that is too large begins with new data then
-    /// (`tcp_simple_retransmit`). If the answer to the first SYN was only late, its marks count,
-    /// and the first data says that the window was reduced (`tcp_ecn_queue_cwr`).
+    /// The SYN timed out: Linux enters the loss state (`tcp_enter_loss`), which only a later
+    /// timeout of data leaves. Until then `tcp_simple_retransmit` starts with new data after an
+    /// ICMP notice. If the SYN-ACK answers the first SYN after all, its ECN marks count, and the
+    /// first data carries CWR (`tcp_ecn_queue_cwr`).
     #[cold]
     pub fn on_syn_timeout(&mut self, context: Context<'_>) {
         self.loss.on_syn_timeout(context.settings.frto);
         self.congestion.set_cwr_pending(true);
     }
 
-    /// The persist timer ran out: the next segment may be small.
+    /// The persist timer expired: the next segment may be small.
     pub fn probe_closed_window(&mut self) {
         self.departure.probe_closed_window();
     }
 
-    /// The device has transmitted: what was held back goes on.
+    /// The device has transmitted: throttled data continues.
     pub fn resume(&mut self) {
         self.departure.resume();
     }
 
-    /// A segment is discarded: that is no reason for data to leave (`tcp_validate_incoming`).
+    /// A segment was discarded. Discarded segments trigger no transmission
+    /// (`tcp_validate_incoming`).
     pub fn ignore_discarded(&mut self) {
         if self.has_outstanding() {
             self.departure.suppress_sending();
@@ -83,13 +83,14 @@ impl Sender {
 
 /// The device and the path.
 impl Sender {
-    /// The device tells of packets that have left it; `paces`: its queue keeps each until its time.
+    /// The device reports packets that have left it. `paces`: its queue holds each packet until its
+    /// departure time.
     pub fn enable_small_queue(&mut self, paces: bool) {
         self.departure.enable_small_queue(paces);
     }
 
-    /// Takes the segment that leaves for the device, or none, and gives the one before it: with its
-    /// departure time, and whether the next one is of its burst.
+    /// Takes the segment that leaves for the device, or none, and returns the segment before it:
+    /// with its departure time, and whether the next segment belongs to the same burst.
     pub fn pass_to_device(
         &mut self,
         now: Time,
@@ -98,23 +99,25 @@ impl Sender {
         self.departure.pass_to_device(now, segment)
     }
 
-    /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
+    /// Bytes have left the device, or were dropped there. Returns whether a throttled burst may
+    /// continue.
     pub fn on_tx_completion(&mut self, bytes: u64) -> bool {
         self.departure.on_tx_completion(bytes)
     }
 
-    /// A packet leaves, with data or without: the route is looked up for it.
+    /// A packet with or without data leaves, and its route is looked up.
     #[cold]
     pub fn on_route_lookup(&mut self) {
         self.departure.on_route_lookup();
     }
 
-    /// A notice of a packet that was too large comes now.
+    /// An ICMP "fragmentation needed" notice arrives now.
     pub fn note_icmp_notice(&mut self, now: Time) {
         self.departure.note_icmp_notice(now);
     }
 
-    /// The payload of the segment that has just failed at the host, or 0; it is accounted for now.
+    /// Payload bytes of the segment that the host has just dropped as too large, or 0. To be
+    /// accounted for once.
     pub fn take_local_drop(&mut self) -> u16 {
         self.departure.take_local_drop()
     }
@@ -127,7 +130,7 @@ impl Sender {
         self.departure.note_sent(now);
     }
 
-    /// Any segment leaves, ACKs included.
+    /// Any segment leaves, a pure ACK included.
     #[inline]
     pub fn note_segment_sent(&mut self, now: Time) {
         self.departure.note_segment_sent(now);
@@ -148,7 +151,7 @@ impl Sender {
         }
     }
 
-    /// The SYN-ACK acknowledges what comes before `acked` of the SYN's data.
+    /// The SYN-ACK acknowledges the SYN's data below `acked`.
     #[cold]
     pub fn on_syn_acked(&mut self, acked: u64) {
         self.loss.acknowledge(acked, &mut Progress::default());
@@ -156,17 +159,17 @@ impl Sender {
         self.departure.acknowledge(acked);
     }
 
-    /// The first window is one segment: the SYN was lost (RFC 5681 §3.1).
+    /// The initial window is one segment, because the SYN was lost (RFC 5681 §3.1).
     pub fn begin_with_one(&mut self) {
         self.congestion.begin_with_one();
     }
 
-    /// The segment that opened the connection is no news to the controller, which begins behind it.
+    /// The controller begins after the segment that opened the connection, and is not told of it.
     pub fn forget_early_arrivals(&mut self) {
         self.congestion.take_early_arrivals();
     }
 
-    /// Whether the peer is to be told of a reduction; it is told now (RFC 3168 §6.1.2).
+    /// Whether the next new data carries CWR (RFC 3168 §6.1.2); the flag is cleared.
     #[inline]
     pub fn take_cwr(&mut self) -> bool {
         self.congestion.take_cwr()
@@ -175,7 +178,7 @@ impl Sender {
 
 /// Reading.
 impl Sender {
-    /// How much may be in flight.
+    /// The congestion window.
     #[inline]
     pub fn congestion(&self) -> &CongestionWindow {
         &self.congestion
@@ -191,18 +194,18 @@ impl Sender {
         self.loss.scoreboard().front()
     }
 
-    /// The counts of what was done.
+    /// The sender's counters.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
 
-    /// What leaves when.
+    /// The departures.
     #[inline]
     pub fn departure(&self) -> &Departure {
         &self.departure
     }
 
-    /// How fast the path last delivered, where that is sampled.
+    /// The latest delivery rate, where it is sampled.
     pub fn delivery_rate(&self) -> Option<Rate> {
         self.loss.rates().and_then(|rates| rates.last_rate(u64::from(self.mss)))
     }

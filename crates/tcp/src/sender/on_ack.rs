@@ -1,4 +1,4 @@
-//! On an ACK: what it delivers goes to the owners, and the controller decides.
+//! Processing of an ACK (`tcp_ack`): deliveries go to the owners, and the controller decides.
 
 use crate::context::Context;
 use crate::ecn::{EcnState, Report};
@@ -14,22 +14,22 @@ use tcplab_transport::DeliveryRate;
 use tcplab_transport::Progressed;
 use tcplab_units::{Duration, Time};
 
-/// The context of an acknowledgment.
+/// What the endpoint knows of an acknowledgment.
 #[derive(Debug)]
 pub(crate) struct AckContext<'a> {
-    /// When the segment left, by our clock of timestamps.
+    /// When the segment left whose timestamp the ACK echoes, by our timestamp clock.
     pub echoed: Option<u64>,
-    /// The ACK's report of marks, and the state of ECN.
+    /// The ACK's ECN feedback, and the state of ECN.
     pub report: Report,
     pub ecn: &'a mut EcnState,
-    /// A predicted data segment: Linux takes the data first, and only news from its acknowledgment
-    /// (`tcp_rcv_established`).
+    /// Header prediction: Linux processes the segment's data first, and its acknowledgment only if
+    /// it is new (`tcp_rcv_established`).
     pub is_predicted: bool,
 }
 
 impl AckContext<'_> {
-    /// Whether the ACK reports marks, and with accurate ECN how many of the `delivered` segments
-    /// were marked; without, all or none were.
+    /// Whether the ACK reports marks and, with accurate ECN, how many of the `delivered` segments
+    /// were marked. Without accurate ECN all or none were.
     #[inline]
     fn newly_marked(self, delivered: u64) -> (bool, Option<u64>) {
         if let Report::Echo(marked) = self.report {
@@ -40,24 +40,24 @@ impl AckContext<'_> {
     }
 }
 
-/// News of the peer's window in a segment.
+/// The effect of a segment on the send window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WindowUpdate {
-    /// Nothing that counts.
+    /// No update.
     None,
-    /// The window is the same, and the segment is newer than the last that set it.
+    /// The window is unchanged, and the segment is newer than the one that last set it.
     Same,
-    /// Another window.
+    /// The window has changed.
     Changed,
 }
 
-/// A report of something that came twice.
+/// The DSACK of an ACK (RFC 2883).
 #[derive(Clone, Copy, Debug, Default)]
 struct Dsack {
     found: bool,
-    /// The tail loss probe was the duplicate.
+    /// The duplicate is the tail loss probe.
     is_probe: bool,
-    /// Segments that were sent again without need: they have been delivered all the same.
+    /// Spurious retransmissions. They were delivered all the same.
     delivered: u64,
 }
 
@@ -66,7 +66,7 @@ fn cc_timestamps(timestamps: segment::Timestamps) -> Timestamps {
 }
 
 impl Sender {
-    /// Takes an acknowledgment of `ack`, which is not beyond `nxt`. Says whether new data was
+    /// Processes an acknowledgment of `ack`, which is at most `nxt`. Returns whether new data was
     /// acknowledged.
     #[inline]
     pub fn on_ack(
@@ -89,7 +89,8 @@ impl Sender {
         self.process_ack(context, segment, (ack, window), answer)
     }
 
-    /// Takes an acknowledgment that may bring more than a window.
+    /// Processes an acknowledgment that may carry more than a window update. Out of line: for an
+    /// end that only receives, most ACKs do not get here.
     #[inline(never)]
     fn process_ack(
         &mut self,
@@ -113,7 +114,7 @@ impl Sender {
         if acked_bytes > 0 {
             self.advance_una(context.now, ack, &mut progress);
         }
-        // A bare ACK carries no data and leaves the window as it is.
+        // RFC 5681 §2: a duplicate ACK has no data and does not change the window.
         let is_bare = segment.sequence_length() == 0 && window == WindowUpdate::None;
         let duplicate = acked_bytes == 0
             && if self.sack {
@@ -141,7 +142,8 @@ impl Sender {
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         if !is_news && self.is_open_without_probe() {
-            // From other data segments Linux takes only the data, unless they acknowledge some.
+            // Of a predicted data segment that acknowledges nothing, Linux does not process the
+            // acknowledgment.
             if !(has_data && is_predicted) {
                 self.in_ack_event(context.now, &mut in_words(&progress, None));
             }
@@ -204,7 +206,7 @@ impl Sender {
         acked_bytes > 0
     }
 
-    /// Nothing was sent that an ACK without blocks and marks could tell of.
+    /// Whether nothing was sent that an ACK without SACK blocks and ECN marks could acknowledge.
     #[inline]
     fn expects_no_ack(&self, answer: &AckContext<'_>) -> bool {
         !self.congestion.is_controlled()
@@ -212,7 +214,7 @@ impl Sender {
             && matches!(answer.report, Report::Echo(false))
     }
 
-    /// The state of the sender that interprets an ACK.
+    /// The sender's state by which an ACK is interpreted.
     #[inline]
     fn ack_state(&self, context: Context<'_>, echoed: Option<u64>) -> AckState {
         let loss = &self.loss;
@@ -225,20 +227,20 @@ impl Sender {
         }
     }
 
-    /// Nothing is amiss, and no probe of the tail is under way.
+    /// Whether the phase is `Open` and no tail loss probe is outstanding.
     #[inline]
     fn is_open_without_probe(&self) -> bool {
         let loss = &self.loss;
         loss.phase() == Phase::Open && !loss.has_probe()
     }
 
-    /// Tells the controller what an ACK brought, all in all, and does as it decides.
+    /// Tells the controller the total effect of an ACK, and applies its decision.
     #[expect(clippy::inline_always, reason = "every ACK passes here")]
     #[inline(always)]
     fn consult_on_ack(&mut self, context: Context<'_>, brought: &Ack) {
         let now = context.now;
         self.consult(now, |cc, flow| cc.on_ack(flow, brought));
-        // Most controllers are of neither kind, and need not be asked.
+        // Most controllers neither sample the rate nor hold back.
         let samples_rate = self.loss.rates().is_some_and(DeliveryRate::has_listener);
         if samples_rate && self.congestion.cc().is_some_and(CongestionControl::is_holding_back) {
             self.mark_app_limited();
@@ -252,7 +254,7 @@ impl Sender {
         self.update_rate(context);
     }
 
-    /// Tells a controller that samples the rate of an ACK that brought nothing: time has passed.
+    /// An ACK without any effect: a controller that samples the rate is told that time has passed.
     #[inline(never)]
     fn consult_on_empty_ack(&mut self, context: Context<'_>, in_flight_before: u64) {
         let listens = self.loss.rates().is_some_and(DeliveryRate::has_listener);
@@ -261,7 +263,7 @@ impl Sender {
         }
     }
 
-    /// Data before `ack` is acknowledged.
+    /// Data below `ack` is acknowledged (`tcp_clean_rtx_queue`).
     #[inline]
     fn advance_una(&mut self, now: Time, ack: u64, progress: &mut Progress) {
         self.loss.acknowledge(ack, progress);
@@ -270,7 +272,7 @@ impl Sender {
         if let (Some(packet_end), Some((_, end))) = (cut_off, &mut progress.latest)
             && *end == ack
         {
-            // RACK takes a packet that is acknowledged in part for one that ends where it ends
+            // RACK compares packets: a packet that is partly acknowledged counts with its full end
             // (`tcp_clean_rtx_queue`).
             *end = packet_end;
         }
@@ -279,7 +281,7 @@ impl Sender {
         }
     }
 
-    /// Tells the controller of an ACK before losses are looked for, if it listens.
+    /// Tells the controller of an ACK before loss detection, if it listens (`tcp_in_ack_event`).
     #[inline]
     fn in_ack_event(&mut self, now: Time, brought: &mut Ack) {
         if self.congestion.hears_arrivals() {
@@ -287,9 +289,10 @@ impl Sender {
         }
     }
 
-    /// Data came before there was a controller. For Linux there was one: a segment that finds the
-    /// connection without memory for it, as the first does and all do whose data is read at once,
-    /// has its ACK looked at, which brings nothing (`tcp_rcv_established`, `tcp_in_ack_event`).
+    /// Data arrived before there was a controller. In Linux there is one from establishment on, and
+    /// it is told of the ACK of every data segment for which the socket has no memory allocated: of
+    /// the first, and of all where the application reads at once (`tcp_rcv_established`,
+    /// `tcp_in_ack_event`).
     #[cold]
     pub(crate) fn replay_early_arrivals(&mut self, now: Time) {
         for _ in 0..self.congestion.take_early_arrivals() {
@@ -305,14 +308,14 @@ impl Sender {
         brought.delivered_at_send = None;
     }
 
-    /// Ends the round trip in progress, if this ACK does.
+    /// Ends the present round trip, if this ACK does.
     #[inline]
     fn end_round(&mut self, now: Time, brought: &Ack) -> Option<Round> {
         let (una, nxt) = (self.una, self.nxt);
         self.congestion.end_round(now, una, nxt, brought)
     }
 
-    /// Measures the path; gives the RTT of the newest segment that arrived.
+    /// Takes RTT samples (`tcp_ack_update_rtt`). Returns the RTT of the newest segment delivered.
     #[inline]
     fn sample_rtt(
         &mut self,
@@ -323,7 +326,7 @@ impl Sender {
         let Context { now, settings } = context;
         let at = Progressed { una: self.una, nxt: self.nxt };
         let mut newest = progress.newest().map(|sent| settings.behaviour.clock.elapsed(now, sent));
-        // Timestamps are too coarse for what is reported.
+        // The RTT statistics exclude RTTs by timestamp, which are coarse.
         if let Some(rtt) = newest {
             self.rtt.record(rtt);
         }
@@ -333,7 +336,7 @@ impl Sender {
             && settings.behaviour.timestamp_times_retransmissions
             && progress.acked > 0
         {
-            // The echoed timestamp tells which of several it was that arrived.
+            // The echoed timestamp tells which transmission was delivered.
             measured = echoed.map(|sent| Duration::from_millis((clock(now) - sent).max(1)));
             newest = measured;
         }
@@ -346,7 +349,7 @@ impl Sender {
         newest
     }
 
-    /// Learns from the order in which segments arrived (RFC 8985 §6.2).
+    /// Updates RACK and the reordering degree from the order of deliveries (RFC 8985 §6.2).
     #[inline(never)]
     fn update_reordering(&mut self, context: Context<'_>, progress: &Progress, twice: u64) {
         let settings = context.settings;
@@ -362,7 +365,7 @@ impl Sender {
         if !settings.behaviour.rack_rounds_by_delivered {
             return self.loss.rack_update_reo_wnd(self.una, self.nxt);
         }
-        // A round trip is over when a segment is delivered that left after it began
+        // A round trip ends with the delivery of a segment that left after its start
         // (`tcp_rack_update_reo_wnd`).
         let rates = self.loss.rates();
         if let Some(before) = rates.and_then(DeliveryRate::delivered_at_send) {
@@ -370,7 +373,7 @@ impl Sender {
         }
     }
 
-    /// Waits for what is outstanding after data was acknowledged (RFC 6298 §5.2, §5.3).
+    /// Restarts the timer after data was acknowledged (RFC 6298 §5.2, §5.3).
     #[inline]
     fn rearm_after_ack(&mut self, context: Context<'_>) {
         if !self.has_outstanding() {
@@ -386,8 +389,8 @@ impl Sender {
         }
     }
 
-    /// Whether the segments SACKed had left before the head did, which was retransmitted since. The
-    /// head has no answer yet, and Linux waits another RTO for it (`tcp_clean_rtx_queue`).
+    /// Whether the SACKed segments had left before the last transmission of the head. Then Linux
+    /// restarts the RTO for the head (`tcp_clean_rtx_queue`).
     #[inline]
     fn is_sacked_before_head(&self, context: Context<'_>, progress: &Progress) -> bool {
         let Context { now, settings } = context;
@@ -401,7 +404,7 @@ impl Sender {
                 > settings.behaviour.clock.elapsed(now, front.left_at)
     }
 
-    /// Takes the window of the newest segment (RFC 9293 §3.10.7.4).
+    /// Takes the send window from the newest segment (RFC 9293 §3.10.7.4; `tcp_ack_update_window`).
     #[inline]
     fn update_window(
         &mut self,
@@ -414,7 +417,8 @@ impl Sender {
         let changed = window != self.window;
         let set_by = self.window_set_by;
         let is_newer = if context.settings.behaviour.window_update_must_grow {
-            // `tcp_may_update_window`: of what is as new as the last, only a larger one, or none.
+            // `tcp_may_update_window`: a segment as new as the last one updates the window only if
+            // the window grows or closes.
             let is_other = window > self.window || window == 0;
             ack > self.una || seq > set_by.0 || (seq == set_by.0 && is_other)
         } else {
@@ -428,18 +432,19 @@ impl Sender {
         self.largest_window = self.largest_window.max(window);
         match (changed, context.settings.behaviour.window_update_must_grow) {
             (true, _) => WindowUpdate::Changed,
-            // A newer segment is no duplicate (`FLAG_WIN_UPDATE`).
+            // `FLAG_WIN_UPDATE`: an ACK that updates the window is no duplicate.
             (false, true) => WindowUpdate::Same,
             (false, false) => WindowUpdate::None,
         }
     }
 
-    /// Whether a header with this window offers what is offered now.
+    /// Whether a header's window field states the present send window.
     pub fn is_window(&self, field: u16) -> bool {
         u64::from(field) << self.peer_window_scale == self.window
     }
 
-    /// Takes the SACK blocks of an ACK of `ack`; the first may report a duplicate (RFC 2883).
+    /// Processes the SACK blocks of an ACK of `ack` (`tcp_sacktag_write_queue`). The first block
+    /// may be a DSACK (RFC 2883).
     #[inline(never)]
     fn take_sack(&mut self, segment: &Segment, ack: u64, progress: &mut Progress) -> Dsack {
         let blocks = segment.sack();
@@ -455,7 +460,8 @@ impl Sender {
                 dsack = self.take_dsack(&first, progress);
             }
         }
-        // From the lowest up: what is delivered below another was overtaken by it.
+        // In ascending order, so that a delivery below an earlier-reported block counts as
+        // reordering.
         let mut lowest = 0;
         let rest = &blocks[usize::from(dsack.found)..];
         for _ in rest {
@@ -463,7 +469,7 @@ impl Sender {
             let next = rest.iter().filter_map(range).filter(above).min_by_key(|range| range.start);
             let Some(range) = next else { break };
             lowest = range.end;
-            // Blocks of what is acknowledged or was never sent say nothing (RFC 2018 §5).
+            // Blocks below `una` or above `nxt` are invalid (RFC 2018 §5).
             if range.end > self.una && range.end <= self.nxt {
                 let range = range.start.max(self.una)..range.end;
                 self.departure.on_sack_block(&range);
@@ -480,7 +486,7 @@ impl Sender {
         self.counters.duplicate_segments += segments;
         let repeated = self.counters.retransmitted_segments + self.counters.retransmitted_fins;
         if self.counters.duplicate_segments > repeated {
-            // The network made the copy.
+            // More duplicates than retransmissions: the network duplicated a segment.
             return Dsack { found: true, is_probe, delivered: 0 };
         }
         let departure = &self.departure;
@@ -494,12 +500,13 @@ impl Sender {
         Dsack { found: true, is_probe, delivered: segments }
     }
 
-    /// How many segments of growth an ACK is worth.
+    /// The window growth that an ACK is worth, in segments.
     #[inline]
     fn credit(&mut self, context: Context<'_>, acked_bytes: u64, progress: &Progress) -> u64 {
         let settings = context.settings;
         match settings.counting {
-            // `tcp_may_raise_cwnd`: where much comes late, what is reported counts when it is.
+            // `tcp_may_raise_cwnd`: with a high degree of reordering, SACKed segments count when
+            // they are reported.
             AckCounting::PerSegment
                 if progress.sacked > 0 && self.loss.reordering(settings) > settings.dup_thresh =>
             {
@@ -511,7 +518,7 @@ impl Sender {
             AckCounting::PerByte { limit } => {
                 let mss = u64::from(self.mss);
                 let in_slow_start = self.congestion.is_in_slow_start();
-                // RFC 3465 §2.3: after a timeout L is 1, and in congestion avoidance there is none.
+                // RFC 3465 §2.3: L is 1 after a timeout, and has no effect in congestion avoidance.
                 let counted = match (in_slow_start, self.loss.phase()) {
                     (false, _) => acked_bytes,
                     (true, Phase::Loss) => acked_bytes.min(mss),

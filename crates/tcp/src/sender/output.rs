@@ -8,26 +8,26 @@ use crate::timer::Kind;
 use tcplab_cc::Phase;
 
 impl Sender {
-    /// Offsets up to which data exists to be sent, the FIN included.
+    /// The end of the data to be sent, the FIN included.
     #[inline]
     fn end_of_stream(&self) -> u64 {
         self.written + u64::from(self.closed)
     }
 
-    /// Bytes written and never sent.
+    /// Bytes written and not yet sent.
     #[inline]
     pub fn unsent(&self) -> u64 {
         self.written.saturating_sub(self.nxt)
     }
 
-    /// Nothing waits to be sent, nor to be acknowledged.
+    /// Whether nothing waits to be sent or acknowledged.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.nxt == self.una && self.nxt >= self.end_of_stream()
     }
 
-    /// The next segment with data, if there is one and it may leave; it counts as sent. New data
-    /// leaves room for this many bytes of further options (RFC 6691).
+    /// The next segment with data that may leave; it counts as sent. New data leaves `options`
+    /// bytes free for further options (RFC 6691).
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub fn next_data(&mut self, context: Context<'_>, options: u64) -> Option<Data> {
@@ -76,7 +76,7 @@ impl Sender {
         Some(data)
     }
 
-    /// Nothing was in flight until now.
+    /// Tells the controller that data leaves after nothing was in flight (`CA_EVENT_TX_START`).
     #[inline(never)]
     pub(crate) fn on_transmit_start(&mut self, context: Context<'_>) {
         let now = context.now;
@@ -84,7 +84,7 @@ impl Sender {
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
     }
 
-    /// Says whether the receiver's application is to hear of its end at once.
+    /// Records a retransmission. Returns whether the segment is pushed.
     #[inline(never)]
     fn note_retransmission(&mut self, context: Context<'_>, data: Data, in_flight: u64) -> bool {
         let now = context.now;
@@ -99,7 +99,8 @@ impl Sender {
         let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
         let range = data.start..data.start + u64::from(data.payload);
         let push = self.departure.note_retransmission(now, &range, most);
-        // With PRR no retransmission is owed that could be told from the others as the first.
+        // PRR has no separate fast retransmission, so every retransmission of the head restarts the
+        // timer.
         let restarts = if context.settings.behaviour.head_retransmission_restarts_rto
             || context.settings.reduction == WindowReduction::Proportional
         {
@@ -143,8 +144,8 @@ impl Sender {
         }
     }
 
-    /// Whether the timer waits for a probe as if it were set for the segment that has just left: it
-    /// was set now, for the one before in the same burst, when at least two were under way.
+    /// Whether the timer already runs for a tail loss probe from this moment: the previous segment
+    /// of the same burst set it, with at least two segments outstanding.
     #[inline]
     fn is_timed_for_burst(&self, context: Context<'_>) -> bool {
         self.departure.continues_burst()
@@ -153,7 +154,7 @@ impl Sender {
             && !self.is_paced(context)
     }
 
-    /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are
+    /// The RTO after a tail loss probe runs from when the next packet may leave, if packets are
     /// paced (`tcp_send_loss_probe`, `tcp_pacing_delay`).
     fn rearm_rto_after_probe(&mut self, context: Context<'_>) {
         if context.settings.behaviour.timers_add_pacing_delay && self.is_paced(context) {
@@ -161,6 +162,7 @@ impl Sender {
         }
     }
 
+    /// The data to send next: a tail loss probe, a retransmission or new data.
     #[inline]
     fn select_data(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
         let loss = &self.loss;
@@ -174,7 +176,7 @@ impl Sender {
         if in_trouble { self.select_without_new_data(context, in_flight) } else { None }
     }
 
-    /// A probe of the tail, or what is lost.
+    /// A tail loss probe, or a retransmission that precedes new data.
     #[inline(never)]
     fn select_before_new_data(
         &mut self,
@@ -209,10 +211,10 @@ impl Sender {
         None
     }
 
-    /// Whether a repair must wait until something has left the device.
+    /// Whether the small queue holds a retransmission back until the device has transmitted.
     fn is_queue_full_for(&mut self, context: Context<'_>, range: (u64, u64)) -> bool {
         let is_paced = self.is_paced(context);
-        self.departure.is_queue_full_for_repair(range, self.una, is_paced)
+        self.departure.is_queue_full_for_retransmission(range, self.una, is_paced)
     }
 
     /// A lost or suspected segment, when no new data may leave.
@@ -233,7 +235,7 @@ impl Sender {
         (suspects && self.loss.phase() == Phase::Recovery).then(|| self.suspect_data()).flatten()
     }
 
-    /// A segment sent before, whole.
+    /// A whole segment that has been sent before.
     pub(crate) fn retransmission(&self, start: u64, end: u64) -> Data {
         let fin = end > self.written;
         let payload = (end - start - u64::from(fin)) as u16;
@@ -241,12 +243,14 @@ impl Sender {
         Data { start, payload, fin, is_retransmission: true, is_probe: false, push }
     }
 
-    /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
+    /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, a segment that may be
+    /// lost.
     fn suspect_data(&mut self) -> Option<Data> {
         self.loss.next_suspect().map(|suspect| self.retransmission(suspect.start, suspect.end()))
     }
 
-    /// New data as far as there is some and the peer takes it, if it may leave as it is.
+    /// The next segment of new data, if the peer's window, Nagle's algorithm and silly-window
+    /// avoidance allow it to leave.
     #[inline]
     pub(crate) fn sendable_new_data(&self, context: Context<'_>, options: u64) -> Option<Data> {
         let data = self.new_data_in_window(options)?;
@@ -255,14 +259,14 @@ impl Sender {
         (payload >= mss || data.fin || self.may_send_small(context, payload)).then_some(data)
     }
 
-    /// New data as far as the peer's window takes it, whether it may leave or not.
+    /// The next segment of new data that the peer's window allows, whatever its size.
     #[inline]
     pub(crate) fn new_data_in_window(&self, options: u64) -> Option<Data> {
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
         let available = self.unsent();
         let usable = (self.una + self.window).saturating_sub(self.nxt);
         let payload = available.min(usable).min(mss).min(self.departure.left_to_small(self.nxt));
-        // The FIN needs a place in the window like data.
+        // The FIN occupies window like data.
         let fin =
             self.closed && payload == available && payload < usable && self.nxt <= self.written;
         let push = self.closed && payload == available;
@@ -278,13 +282,15 @@ impl Sender {
             self.grow_next_packet(context, in_flight);
             return None;
         };
-        // Before anything is decided by the window (`tcp_slow_start_after_idle_check`).
+        // The idle restart comes before any decision by the window
+        // (`tcp_slow_start_after_idle_check`).
         if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
             self.cwnd_restart(context);
         }
         let mut room = self.cwnd();
         if !settings.limited_transmit && self.loss.recovery().is_in_disorder() {
-            // RFC 3042 is off: what left the network out of order makes no room yet.
+            // Without limited transmit (RFC 3042), a segment reported out of order does not let a
+            // new one leave yet.
             room = room.saturating_sub(self.loss.out_of_order());
         }
         let has_begun = self.departure.is_in_burst();
@@ -305,7 +311,8 @@ impl Sender {
         Some(data)
     }
 
-    /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
+    /// After an idle time of more than an RTO the window returns to its initial value (RFC 5681
+    /// §4.1; `tcp_cwnd_restart`).
     #[inline(never)]
     fn cwnd_restart(&mut self, context: Context<'_>) {
         let Context { now, settings } = context;
@@ -316,7 +323,8 @@ impl Sender {
         }
     }
 
-    /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
+    /// Whether a segment below the MSS may leave: sender silly-window avoidance (RFC 9293
+    /// §3.8.6.2.1) and Nagle's algorithm (§3.7.4).
     #[inline(never)]
     fn may_send_small(&self, context: Context<'_>, payload: u64) -> bool {
         if self.departure.is_small_due(self.nxt, payload) {
@@ -330,7 +338,8 @@ impl Sender {
         payload * 2 >= self.largest_window
     }
 
-    /// Data waits and the window lets none of it go, with nothing under way that would open it.
+    /// Whether data waits, the window lets none of it leave, and nothing is outstanding whose ACK
+    /// could open the window.
     pub fn needs_window_probe(&self) -> bool {
         !self.has_outstanding() && self.nxt < self.end_of_stream()
     }

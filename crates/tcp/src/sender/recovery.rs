@@ -1,6 +1,7 @@
-//! Leads the sender through trouble: duplicate ACKs, losses and their repair, timeouts, and back.
+//! The state machine of loss recovery: duplicate ACKs, fast recovery, timeouts, and the return to
+//! `Open`.
 //!
-//! One machine for all stacks; what finds losses is a setting (`loss::detection`, `loss::rack`).
+//! All stacks share it. Loss detection is a setting (`loss::detection`, `loss::rack`).
 
 use crate::context::Context;
 use crate::loss::{AckSigns, Progress, SequenceSpace};
@@ -17,18 +18,19 @@ impl Sender {
         }
     }
 
-    /// The sequence space, as far as losses depend on it.
+    /// The sequence space, for loss detection.
     pub(crate) fn sequence_space(&self) -> SequenceSpace {
         SequenceSpace { una: self.una, nxt: self.nxt, mss: self.mss.into(), sack: self.sack }
     }
 
-    /// Back to `Open`, or `Disorder` while something is out of order.
+    /// Returns to `Open`, or to `Disorder` while a segment is out of order, lost or retransmitted
+    /// (`tcp_try_keep_open`).
     pub(crate) fn try_keep_open(&mut self) {
         self.set_phase(self.loss.open_or_disorder());
     }
 
-    /// Handles an ACK that may be a sign of trouble (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
-    /// order the kernel's `tcp_fastretrans_alert`).
+    /// Handles an ACK that may show a loss, a mark or a spurious retransmission (RFC 5681, RFC
+    /// 6582, RFC 6675, RFC 8985; in the order of `tcp_fastretrans_alert`).
     #[inline(never)]
     pub(crate) fn fastretrans_alert(
         &mut self,
@@ -38,7 +40,7 @@ impl Sender {
     ) {
         self.loss.hold_retransmissions();
         if seen.marked {
-            // Whatever else was a false alarm, the mark was none (`tcp_fastretrans_alert`).
+            // Congestion was marked: the reduction is not undone (`tcp_fastretrans_alert`).
             self.loss.forbid_undo();
         }
         if self.loss.phase() == Phase::Open {
@@ -106,8 +108,8 @@ impl Sender {
         self.loss.retransmit_lost();
     }
 
-    /// Linux without RACK begins when enough is reported, whether or not anything is lost by that
-    /// (`tcp_time_to_recover`).
+    /// Linux without RACK enters recovery once enough segments are SACKed, even if none is marked
+    /// lost (`tcp_time_to_recover`).
     fn is_time_to_recover(&self, context: Context<'_>) -> bool {
         let settings = context.settings;
         let counts = settings.behaviour.counts_sacked_segments
@@ -117,14 +119,15 @@ impl Sender {
         counts && self.loss.scoreboard().sacked() >= self.loss.reordering(settings).into()
     }
 
-    /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
+    /// Reno leaves recovery with the first ACK of new data, even if more is missing (RFC 2581 §3.2
     /// step 5).
     fn is_reno_recovery_over(&self, context: Context<'_>, seen: AckSigns) -> bool {
         let is_reno = !self.sack && context.settings.recovery == LossRecovery::Reno;
         is_reno && seen.advanced && self.loss.phase() == Phase::Recovery
     }
 
-    /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
+    /// Enters recovery if a loss is proven, or reduces the window if congestion was `marked`.
+    /// Returns whether recovery begins.
     fn enter_recovery_if_lost(&mut self, context: Context<'_>, marked: bool) -> bool {
         if self.loss.scoreboard().lost() == 0 && !self.is_time_to_recover(context) {
             if marked && self.loss.phase() <= Phase::Disorder {
@@ -147,8 +150,8 @@ impl Sender {
         true
     }
 
-    /// Congestion was marked, or the controller took something for it: the window shrinks once for
-    /// what is outstanding (RFC 3168 §6.1.2).
+    /// Reduces the window for an ECN mark, or because the controller asks for it, once per window
+    /// (RFC 3168 §6.1.2; `tcp_enter_cwr`).
     #[cold]
     pub(crate) fn reduce_for_mark(&mut self, context: Context<'_>) {
         self.loss.retrans_stamp_cleanup();
@@ -157,7 +160,7 @@ impl Sender {
         self.set_phase(Phase::Reduced);
     }
 
-    /// Finds what is lost. Returns how many repairs are among it.
+    /// Marks lost segments. Returns how many retransmissions are among them.
     fn identify_losses(&mut self, context: Context<'_>, seen: AckSigns) -> u64 {
         if !self.has_outstanding() {
             return 0;
@@ -171,7 +174,7 @@ impl Sender {
         0
     }
 
-    /// A loss was found, and not by the timer.
+    /// Enters fast recovery (`tcp_enter_recovery`): a loss was detected before the timer expired.
     pub(crate) fn enter_recovery(&mut self, context: Context<'_>, marked: bool) {
         self.loss.retrans_stamp_cleanup();
         let reduces = !self.loss.recovery().is_reducing();
@@ -186,14 +189,14 @@ impl Sender {
         }
     }
 
-    /// A loss was found while the window gets smaller for a mark: a controller may go further down.
+    /// A loss was detected in a reduction for an ECN mark: the controller may reduce further.
     fn deepen_reduction(&mut self, now: Time) {
         let cwnd = self.cwnd();
         self.consult(now, |cc, _| cc.on_deepened(cwnd));
         self.congestion.deepen_reduction();
     }
 
-    /// The window is to become smaller, at once or by and by.
+    /// Begins a window reduction, at once or spread over a round trip.
     pub(crate) fn begin_reduction(&mut self, context: Context<'_>, cause: Cause, flight: u64) {
         self.loss.begin_episode(self.nxt);
         self.congestion.set_cwr_pending(true);
@@ -203,9 +206,8 @@ impl Sender {
         self.congestion.begin_reduction(context.settings.reduction, before);
     }
 
-    /// A reduction is over. Where it led further down than it had to, the window goes on from
-    /// there, and no more than a few segments leave at once (`tcp_complete_cwr`,
-    /// `tcp_moderate_cwnd`).
+    /// A reduction ends. Where it went below its target, the window continues from there and allows
+    /// only a small burst (`tcp_complete_cwr`, `tcp_moderate_cwnd`).
     pub(crate) fn complete_reduction(&mut self, context: Context<'_>) {
         let (in_flight, burst) = (self.in_flight(), u64::from(context.settings.dup_thresh));
         if let Some(cwnd) = self.congestion.final_cwnd(in_flight, burst) {
@@ -221,11 +223,11 @@ impl Sender {
         self.congestion.stamp_cwnd(now);
     }
 
-    /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
+    /// A tail loss probe repaired a loss: the window is reduced for it (RFC 8985 §7.4.2).
     #[cold]
     pub(crate) fn reduce_for_probe(&mut self, context: Context<'_>) {
         let now = context.now;
-        // The flight when the loss showed itself; all of it is acknowledged since.
+        // FlightSize when the probe left; everything is acknowledged by now.
         let flight = self.loss.probe_flight();
         self.set_phase(Phase::Reduced);
         self.begin_reduction(context, Cause::Loss, flight);
@@ -235,21 +237,22 @@ impl Sender {
         self.try_keep_open();
     }
 
-    /// Moves the window of a reduction.
+    /// Updates the window of a reduction in progress (`tcp_cwnd_reduction`).
     #[inline]
     pub(crate) fn update_reduction(&mut self, delivered: u64, lost: u64, advanced: bool) {
         let in_flight = self.in_flight();
         self.congestion.update_reduction(delivered, lost, advanced, in_flight);
     }
 
-    /// An ACK after a timeout: the end, F-RTO (RFC 5682 §3.1, with SACK §3.2), or more repairs.
+    /// An ACK in the loss state: its end, F-RTO (RFC 5682 §3.1, with SACK §3.2), or further
+    /// retransmissions (`tcp_process_loss`).
     fn process_loss(&mut self, context: Context<'_>, seen: AckSigns, progress: &Progress) {
         let recovered = self.una >= self.loss.recovery().end();
         if seen.advanced && self.try_undo_loss(context, seen.echoed, false) {
             return;
         }
         if self.loss.recovery().is_frto() {
-            // Not all is lost: something arrived that was sent only once.
+            // Step 3.b: an original transmission was delivered, so the timeout was spurious.
             let originals =
                 progress.originals_delivered && (self.sack || !progress.retransmissions_acked);
             if originals && self.try_undo_loss(context, seen.echoed, true) {
@@ -279,11 +282,11 @@ impl Sender {
         self.loss.retransmit_lost();
     }
 
-    /// The retransmission timer ran out.
+    /// The retransmission timer expired.
     pub fn on_timeout(&mut self, context: Context<'_>) {
         self.counters.timeouts += 1;
-        // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a
-        // recovery that ends so, most of what was sent may have been SACKed long ago.
+        // FlightSize is the data outstanding in the network (RFC 5681 §3.1, equation 4). After a
+        // recovery that ends in a timeout, most of the window may have been SACKed long ago.
         let delivered = self.loss.out_of_order();
         let flight = self.loss.scoreboard().outstanding().saturating_sub(delivered);
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
@@ -292,7 +295,7 @@ impl Sender {
         self.loss.on_rto(context.settings.frto && (before < Phase::Recovery || stalled));
     }
 
-    /// All is lost, and slow start begins anew.
+    /// Marks everything lost and restarts slow start (`tcp_enter_loss`).
     fn enter_loss(&mut self, context: Context<'_>, flight: u64) {
         let Context { now, settings } = context;
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
@@ -311,7 +314,7 @@ impl Sender {
         let is_new = if settings.behaviour.kernel_loss_state {
             before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
         } else {
-            // Another timeout of the same data is the same episode (RFC 5681 §3.1).
+            // A repeated timeout of the same data belongs to the same episode (RFC 5681 §3.1).
             !(before == Phase::Loss && stalled)
         };
         self.loss.enter_loss(self.nxt);
@@ -322,8 +325,9 @@ impl Sender {
         self.loss.forget_probe();
         if let Some(cwnd) = reached.filter(|_| is_new && settings.behaviour.keeps_partial_reduction)
         {
-            // The episode was over but in name, as without SACK: what is reduced is the window to
-            // which it had led by then (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
+            // Without SACK the episode may stay open after its recovery point is acknowledged. The
+            // new reduction then starts from the window that the old one had reached
+            // (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
             self.consult(now, |cc, _| cc.on_given_up(cwnd));
         }
         if is_new || settings.behaviour.kernel_loss_state {
@@ -335,11 +339,12 @@ impl Sender {
         self.set_phase(Phase::Loss);
     }
 
-    /// Data arrived after later data: the path reorders, by so much.
+    /// A segment was delivered after later ones: records the degree of reordering.
     pub(crate) fn note_reordering(&mut self, context: Context<'_>, lowest: u64) {
         let settings = context.settings;
         if !self.sack && settings.behaviour.emulates_sack {
-            // Without blocks, all might have arrived when anything has (`tcp_highest_sack_seq`).
+            // Without SACK, any duplicate ACK may stand for the highest segment sent
+            // (`tcp_highest_sack_seq`).
             let highest =
                 if self.loss.recovery().dup_delivered() > 0 { self.nxt } else { self.una };
             self.raise_reordering(context, (highest - lowest).div_ceil(self.mss.into()));

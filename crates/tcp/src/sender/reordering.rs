@@ -1,4 +1,4 @@
-//! Reordering and losses found by time (RFC 8985 §6), as far as they concern more than the
+//! Reordering and RACK loss detection (RFC 8985 §6), as far as they concern more than the
 //! scoreboard.
 
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::sender::Sender;
 use crate::timer::Kind;
 
 impl Sender {
-    /// Counts an ACK without SACK blocks.
+    /// Counts duplicate ACKs without SACK.
     #[inline]
     pub(crate) fn count_dup_acks(
         &mut self,
@@ -21,14 +21,14 @@ impl Sender {
         }
     }
 
-    /// A segment came so many segments late.
+    /// A segment arrived late by this many segments (`tcp_check_sack_reordering`).
     pub(crate) fn raise_reordering(&mut self, context: Context<'_>, segments: u64) {
         if self.loss.is_more_reordering(segments, context.settings) {
             self.set_reordering(context, segments);
         }
     }
 
-    /// A timeout with many segments reported shows that less comes late than was thought
+    /// After a timeout with many segments SACKed, the reordering degree returns to its default
     /// (`tcp_enter_loss`).
     pub(crate) fn reset_reordering(&mut self, context: Context<'_>) {
         if self.loss.scoreboard().sacked() >= u64::from(context.settings.dup_thresh) {
@@ -42,7 +42,8 @@ impl Sender {
         self.departure.expect_reordering(reordering);
     }
 
-    /// Finds losses by time, if anything was delivered; sets the timer for those under suspicion.
+    /// RACK loss detection after a delivery (`tcp_rack_mark_lost`). Sets the reordering timer for
+    /// segments that may be lost.
     pub(crate) fn rack_mark_lost(&mut self, context: Context<'_>) -> RackResult {
         let Context { now, settings } = context;
         if !self.loss.take_advanced() {
@@ -70,7 +71,7 @@ impl Sender {
         found
     }
 
-    /// The reordering timer ran out (RFC 8985 §6.3).
+    /// The reordering timer expired (RFC 8985 §6.3).
     pub(crate) fn on_reordering_timer(&mut self, context: Context<'_>) {
         let found = self.rack_detect_loss(context);
         if found.lost > 0 {

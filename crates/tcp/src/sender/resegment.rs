@@ -1,5 +1,5 @@
-//! Sends again what was too large: data that the path has no room for, or that a peer did not take
-//! with a SYN. That says nothing of congestion (`tcp_simple_retransmit`,
+//! Retransmits segments in another size, without a congestion response: segments above the path
+//! MTU, and data of a SYN that the server ignored (`tcp_simple_retransmit`,
 //! `tcp_non_congestion_loss_retransmit`; RFC 1191 §6.4).
 
 use crate::loss::Sent;
@@ -7,13 +7,13 @@ use crate::sender::Sender;
 use tcplab_cc::Phase;
 use tcplab_units::Time;
 
-/// A size of segments that everything is too large for.
+/// As a limit for [`Sender::simple_retransmit`]: every segment is too large.
 pub(crate) const RESEND_ALL: u16 = 0;
 
 impl Sender {
-    /// All segments under way with more than `most` bytes of data are lost, and leave again in
-    /// segments of the size that is right then. The window stays as it is. Says whether anything
-    /// is.
+    /// Marks all outstanding segments with more than `most` bytes of data lost. They leave again in
+    /// segments of the present MSS, and the window stays as it is. Returns whether any segment is
+    /// marked lost.
     pub fn simple_retransmit(&mut self, now: Time, most: u16) -> bool {
         if !self.has_outstanding() {
             return false;
@@ -33,27 +33,27 @@ impl Sender {
         true
     }
 
-    /// Where the packets of the send buffer end, where there is one: what leaves again is cut at
-    /// them.
+    /// The ends of the send buffer's packets, if there is one: retransmissions are cut there.
     fn packet_ends(&self) -> Vec<u64> {
         let mut ends = self.departure.packet_ends();
         let has_fin = |last: &Sent| last.start < self.written && last.end() > self.written;
         if self.loss.scoreboard().back().is_some_and(has_fin)
             && let Some(last) = ends.last_mut()
         {
-            // A FIN that left with data is part of its packet.
+            // A FIN that left with data belongs to its packet.
             *last = self.written + 1;
         }
         ends
     }
 
-    /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
+    /// The next segment to retransmit, in the present MSS (`__tcp_retransmit_skb`).
     pub fn next_lost(&mut self, now: Time) -> Option<Sent> {
         let board = self.loss.scoreboard();
         let is_owed = self.loss.recovery().is_retransmission_pending();
         if self.departure.has_packets() && board.retrans_out() >= board.lost() && !is_owed {
-            // As many have been sent again as are lost, be it others: after a false alarm, what was
-            // sent again for it counts (`tcp_xmit_retransmit_queue`). The timer does not ask
+            // Linux stops once the number of retransmissions reaches the number of lost segments,
+            // even if they are others: retransmissions before an undo count
+            // (`tcp_xmit_retransmit_queue`). The retransmission timer does not check this
             // (`tcp_retransmit_timer`).
             return None;
         }
@@ -66,7 +66,7 @@ impl Sender {
             && self.departure.has_packets()
             && !self.departure.continues_retransmission(now, lost.start)
         {
-            // A small segment that ends a packet of several is part of that packet.
+            // A small last segment of a packet is no packet by itself.
             while self.try_collapse(lost.start) {}
         } else {
             return Some(lost);
@@ -74,13 +74,13 @@ impl Sender {
         self.loss.next_lost()
     }
 
-    /// Bytes of data of a segment: a FIN takes a place, but is none.
+    /// Bytes of data of a segment, without the FIN.
     fn payload(&self, segment: &Sent) -> u64 {
         segment.end().min(self.written).saturating_sub(segment.start)
     }
 
-    /// Two small segments leave again as one if each is a packet by itself and both fit into one
-    /// (`tcp_retrans_try_collapse`). Says whether they do.
+    /// Two small segments leave again as one, if each is a packet by itself and one packet holds
+    /// both (`tcp_retrans_try_collapse`). Returns whether they do.
     fn try_collapse(&mut self, start: u64) -> bool {
         let Some((first, second)) = self.loss.scoreboard().pair(start) else { return false };
         let (one, other) = (self.payload(&first), self.payload(&second));

@@ -1,23 +1,23 @@
-//! The one timer of a sender, set for the RTO (RFC 6298 §5) or for a probe of a closed window.
+//! The sender's timer, set for the RTO (RFC 6298 §5) or as the persist timer.
 
 use crate::context::Context;
 use crate::sender::Sender;
 use crate::timer::{Kind, TICK};
 use tcplab_units::{Duration, Time};
 
-/// Where a deadline has passed, it is noticed a tick later.
+/// A deadline that has already passed is noticed one tick later.
 const LEAST_WAIT: Duration = TICK;
 
 impl Sender {
-    /// Waits an RTO from now.
+    /// Starts the retransmission timer: one RTO from now.
     #[inline(never)]
     pub(crate) fn arm_rto(&mut self, context: Context<'_>) {
         let delay = self.pacing_delay(context);
         self.set_rto_timer(context, delay);
     }
 
-    /// Waits an RTO after a timeout: Linux does not add the pacing delay
-    /// (`tcp_retransmit_timer`, which calls `inet_csk_reset_xmit_timer` itself).
+    /// Starts the retransmission timer after a timeout: Linux does not add the pacing delay there
+    /// (`tcp_retransmit_timer` calls `inet_csk_reset_xmit_timer` itself).
     #[cold]
     pub(crate) fn arm_rto_after_timeout(&mut self, context: Context<'_>) {
         self.set_rto_timer(context, Duration::ZERO);
@@ -31,7 +31,7 @@ impl Sender {
         self.timer.set(Kind::Retransmit, now, rto, context.settings);
     }
 
-    /// Waits until the peer is to be probed, which takes nothing, or the host, which sends nothing
+    /// Starts the persist timer: for a peer that has closed its window, or a host that cannot send
     /// (`tcp_probe0_base`).
     pub(crate) fn arm_persist_timer(&mut self, context: Context<'_>) {
         let Context { now, settings } = context;
@@ -41,8 +41,8 @@ impl Sender {
         self.timer.set(Kind::Retransmit, now, wait.min(left), settings);
     }
 
-    /// Waits an RTO for what is outstanding: from now, or where another wait was put in between,
-    /// from when the oldest segment left.
+    /// Restarts the retransmission timer (`tcp_rearm_rto`): one RTO from now or, if another timer
+    /// was set in between, from when the oldest segment left.
     #[inline]
     pub(crate) fn rearm_rto(&mut self, context: Context<'_>) {
         let now = context.now;
@@ -58,7 +58,7 @@ impl Sender {
         self.timer.set(Kind::Retransmit, now, rto, context.settings);
     }
 
-    /// How much of the RTO of the oldest segment is left.
+    /// The time left of the oldest segment's RTO.
     pub(crate) fn remaining_rto(&self, context: Context<'_>) -> Duration {
         let now = context.now;
         let left_at = self.loss.scoreboard().front().map_or(now, |oldest| oldest.left_at);

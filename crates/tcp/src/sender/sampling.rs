@@ -1,4 +1,4 @@
-//! Rate samples and losses for the controllers that ask for them.
+//! Delivery-rate samples and reports of losses, for controllers that ask for them.
 
 use crate::context::Context;
 use crate::sender::Sender;
@@ -7,8 +7,8 @@ use tcplab_transport::{Delivery, DeliveryRate, SenderState, Totals};
 use tcplab_units::Time;
 
 impl Sender {
-    /// A segment has left that stands at this place of the scoreboard, or is new at its end.
-    /// `alone`: nothing was outstanding before.
+    /// A segment at this place of the scoreboard has left; a new one is at its end. `alone`:
+    /// nothing was outstanding before.
     #[inline]
     pub(crate) fn note_departure(&mut self, now: Time, place: usize, alone: bool) {
         if self.loss.rates().is_some() {
@@ -29,15 +29,15 @@ impl Sender {
         Totals { delivered: self.delivered, lost: self.lost, in_flight: self.in_flight() }
     }
 
-    /// A controller asks for samples in the middle of a connection.
+    /// Starts rate samples in the middle of a connection.
     #[cold]
     pub(crate) fn start_rate_sampling(&mut self, now: Time) {
         let rates = DeliveryRate::midway(now, self.loss.scoreboard().outstanding(), self.totals());
         self.loss.start_rate_sampling(rates);
     }
 
-    /// Makes the sample of an ACK, once `delivered` and `lost` count what it did. Only a controller
-    /// that asked for samples gets it.
+    /// The rate sample of an ACK, after `delivered` and `lost` count its effect. Only controllers
+    /// that asked for samples get it.
     #[inline]
     pub(crate) fn sample_rate(
         &mut self,
@@ -60,8 +60,8 @@ impl Sender {
         self.loss.rates_mut()?.sample(context.now, ack, state)
     }
 
-    /// Notes that the application is the limit, if it is: nothing waits to be sent, nothing to be
-    /// repaired, and the window has room (`tcp_rate_check_app_limited`).
+    /// Marks the connection application-limited if nothing waits to be sent or retransmitted, and
+    /// the window has room (`tcp_rate_check_app_limited`).
     #[inline(never)]
     pub(crate) fn check_app_limited(&mut self) {
         let board = self.loss.scoreboard();
@@ -74,7 +74,7 @@ impl Sender {
         }
     }
 
-    /// Samples say nothing of the path until all that is in flight has arrived.
+    /// Marks rate samples as application-limited until everything in flight has been delivered.
     pub(crate) fn mark_app_limited(&mut self) {
         let until = self.delivered + self.in_flight();
         if let Some(rates) = self.loss.rates_mut() {
@@ -82,7 +82,7 @@ impl Sender {
         }
     }
 
-    /// Tells the controller of what was just found lost, segment by segment, if it listens.
+    /// Reports segments just found lost to the controller, one by one, if it listens.
     #[inline]
     pub(crate) fn report_losses(&mut self, now: Time) {
         let reports = self.loss.rates().is_some_and(DeliveryRate::has_losses);

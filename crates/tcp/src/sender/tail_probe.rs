@@ -1,5 +1,4 @@
-//! Tail loss probes: when ACKs stay out, a packet asks for them before the timer does
-//! (RFC 8985 §7).
+//! Tail loss probes (TLP, RFC 8985 §7): a packet that asks for an ACK before the RTO expires.
 
 use crate::context::Context;
 use crate::departure::Data;
@@ -9,8 +8,8 @@ use crate::timer::Kind;
 use tcplab_cc::Phase;
 
 impl Sender {
-    /// Waits until a probe is due (RFC 8985 §7.2). `advancing`: an ACK has just begun a new RTO.
-    /// Says whether one is wanted.
+    /// Sets the timer for a tail loss probe (RFC 8985 §7.2; `tcp_schedule_loss_probe`).
+    /// `advancing`: an ACK has just restarted the RTO. Returns whether a probe is scheduled.
     #[inline]
     pub(crate) fn schedule_probe(&mut self, context: Context<'_>, advancing: bool) -> bool {
         context.settings.tlp
@@ -49,7 +48,7 @@ impl Sender {
         true
     }
 
-    /// The probe timer ran out (RFC 8985 §7.3).
+    /// The probe timer expired (RFC 8985 §7.3).
     pub(crate) fn on_probe_timer(&mut self, context: Context<'_>) {
         if self.loss.request_probe() {
             self.timer.stop();
@@ -57,8 +56,8 @@ impl Sender {
         self.rearm_rto(context);
     }
 
-    /// The probe, if one is to leave, or more of it: new data if there is some that the peer takes,
-    /// or the last segment again.
+    /// The probe that is due, or its next segment: new data that the peer's window allows, or else
+    /// the last segment again (`tcp_send_loss_probe`).
     #[inline(never)]
     pub(crate) fn take_probe(
         &mut self,
@@ -81,7 +80,7 @@ impl Sender {
             }
             let leaves_at = self.departure.leaves_at(now);
             let last = self.loss.resend_last_as_probe(leaves_at)?;
-            // The segment becomes a packet by itself.
+            // The segment becomes a packet of its own.
             self.departure.note_retransmission(now, &(last.start..last.end().min(self.written)), 0);
             Data { is_probe: true, ..self.retransmission(last.start, last.end()) }
         };
@@ -100,8 +99,8 @@ impl Sender {
         more
     }
 
-    /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not
-    /// wait until it is worth a segment (`TCP_NAGLE_OFF`).
+    /// New data for a probe, not cut short by the peer's window (`tcp_snd_wnd_test`). Linux ignores
+    /// Nagle's algorithm here (`TCP_NAGLE_OFF`).
     fn new_data_for_probe(&self, context: Context<'_>, options: u64) -> Option<Data> {
         if !context.settings.behaviour.probe_ignores_nagle {
             return self.sendable_new_data(context, options);
@@ -111,7 +110,7 @@ impl Sender {
         self.new_data_in_window(options).filter(|_| wanted <= usable)
     }
 
-    /// An ACK comes while a probe is under way.
+    /// An ACK arrives while a probe is outstanding (`tcp_process_tlp_ack`).
     #[inline(never)]
     pub(crate) fn process_tlp_ack(&mut self, context: Context<'_>, una: u64, sign: ProbeSigns) {
         if self.loss.process_tlp_ack(una, sign) {

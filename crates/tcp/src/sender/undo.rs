@@ -1,4 +1,4 @@
-//! Undoes reductions that were not needed: the segments sent again had only been late.
+//! Undoes unneeded window reductions: the retransmitted segments had only been late.
 
 use crate::context::Context;
 use crate::loss::AckSigns;
@@ -28,8 +28,9 @@ impl Sender {
         self.congestion.stamp_cwnd(now);
     }
 
-    /// The episode is over. Says whether it stays open because a duplicate ACK could still come of
-    /// it: without SACK, until something beyond it is acknowledged.
+    /// The recovery point is acknowledged: undoes the reduction if it was spurious
+    /// (`tcp_try_undo_recovery`). Returns whether the episode stays open: without SACK, duplicate
+    /// ACKs of it may still arrive until data beyond the recovery point is acknowledged.
     pub(crate) fn try_undo_recovery(&mut self, context: Context<'_>, echoed: Option<u64>) -> bool {
         if context.settings.undo && self.may_undo(echoed) {
             self.undo(context, false);
@@ -57,7 +58,8 @@ impl Sender {
         true
     }
 
-    /// Everything sent again came twice.
+    /// Undoes the reduction if every retransmission was reported as a duplicate
+    /// (`tcp_try_undo_dsack`).
     pub(crate) fn try_undo_dsack(&mut self, context: Context<'_>) -> bool {
         let is_sure = self.loss.are_all_retransmissions_duplicate();
         if context.settings.undo && is_sure {
@@ -67,8 +69,9 @@ impl Sender {
         context.settings.undo && is_sure
     }
 
-    /// A partial acknowledgment came in recovery. Says whether it was of late data: then what else
-    /// is missing may be late too.
+    /// A partial ACK arrived in recovery (`tcp_try_undo_partial`). Returns whether it acknowledged
+    /// a late original while retransmissions are outstanding: then the other missing segments may
+    /// be late, too.
     pub(crate) fn try_undo_partial(&mut self, context: Context<'_>, seen: AckSigns) -> bool {
         if !context.settings.undo
             || !self.loss.has_undo_marker()
@@ -86,7 +89,8 @@ impl Sender {
         false
     }
 
-    /// An acknowledgment came after a timeout; `proven`: F-RTO has found that it was not needed.
+    /// An ACK arrived after a timeout: undoes the reduction if the timeout was spurious
+    /// (`tcp_try_undo_loss`). `proven`: F-RTO has found it spurious.
     pub(crate) fn try_undo_loss(
         &mut self,
         context: Context<'_>,

@@ -1,4 +1,5 @@
-//! Whether the window is what limits the sender, and what becomes of one that is not used.
+//! Congestion window validation: whether the window limits the sender, and the decay of an unused
+//! window.
 
 use crate::context::Context;
 use crate::sender::Sender;
@@ -6,7 +7,7 @@ use tcplab_cc::Phase;
 use tcplab_transport::Outstanding;
 
 impl Sender {
-    /// All that may leave now has left; `limited`: the window kept the rest back.
+    /// Everything that may leave now has left. `limited`: the window held the rest back.
     #[inline]
     pub(crate) fn validate_cwnd(&mut self, context: Context<'_>, limited: bool) {
         let has_sent = self.congestion.take_sent_new_data();
@@ -39,8 +40,8 @@ impl Sender {
             self.congestion.stamp_cwnd(now);
             let waits_for_room = self.departure.owes_write_space();
             if self.loss.phase() == Phase::Open && !waits_for_room {
-                // A first window counts as used, whatever the handshake made of that
-                // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).
+                // The initial window counts as used (`tcp_cwnd_application_limited`,
+                // `tcp_init_cwnd`).
                 let used = self.congestion.take_cwnd_used();
                 let used = used.max(settings.initial_window);
                 self.consult(now, |cc, flow| cc.on_unused(flow, used));

@@ -14,7 +14,7 @@ use tcplab_units::Duration;
 #[expect(clippy::struct_excessive_bools, reason = "independent choices, each named")]
 pub struct Behaviour {
     // Clocks and timers.
-    /// The granularity of the clock, and whether timers run out by the kernel's timer wheel
+    /// The granularity of the clock, and whether timers expire by the kernel's timer wheel
     /// (`__mod_timer`).
     pub clock: Clock,
     /// How RTT samples become an RTO: RFC 6298 §2, or `tcp_rtt_estimator` and `tcp_set_rto`.
@@ -22,15 +22,16 @@ pub struct Behaviour {
     /// Timers that wait for an ACK run longer by the time until the next paced packet
     /// (`tcp_pacing_delay`).
     pub timers_add_pacing_delay: bool,
-    /// Added to waits that a tick may cut short: a probe for several segments, a reordering window
-    /// (`TCP_TIMEOUT_MIN_US`).
+    /// Added to waits that a tick may shorten: before a tail loss probe of several segments, and
+    /// for the reordering window (`TCP_TIMEOUT_MIN_US`).
     pub timeout_min: Duration,
-    /// The least wait before a probe of a closed window (`tcp_probe0_base`, `TCP_RTO_MIN`).
+    /// The minimum wait before a zero-window probe (`tcp_probe0_base`, `TCP_RTO_MIN`).
     pub probe0_min: Duration,
-    /// The delay assumed for the ACK of a lone segment before a tail loss probe
+    /// The assumed delay of the ACK of a lone segment before a tail loss probe
     /// (`TLP.max_ack_delay`, RFC 8985 §7.2). None: the minimum RTO (`tcp_schedule_loss_probe`).
     pub tlp_max_ack_delay: Option<Duration>,
-    /// With a SACK-only ACK for data older than the head, the RTO restarts (`tcp_clean_rtx_queue`).
+    /// An ACK that only SACKs data older than the head's last transmission restarts the RTO
+    /// (`tcp_clean_rtx_queue`).
     pub older_sacks_restart_rto: bool,
     /// An ACK of new data restarts the RTO from the head's departure if another timer was set in
     /// between (`tcp_rearm_rto`). Not set: from now (RFC 6298 §5.3).
@@ -45,12 +46,12 @@ pub struct Behaviour {
     /// An ACK as new as the last one updates the window only if the window grows or closes
     /// (`tcp_may_update_window`), and a newer one is no duplicate. Not set: RFC 9293 §3.10.7.4.
     pub window_update_must_grow: bool,
-    /// Data that is exactly what was expected is taken before its acknowledgment
-    /// (`tcp_rcv_established`).
+    /// The data of a segment that is exactly the expected one is processed before its
+    /// acknowledgment (`tcp_rcv_established`).
     pub header_prediction: bool,
     /// Segments that a DSACK reports count as delivered (`tcp_dsack_seen`).
     pub dsack_counts_as_delivered: bool,
-    /// Where all acknowledged segments were sent twice, the echoed timestamp gives the RTT
+    /// Where all acknowledged segments were retransmitted, the echoed timestamp gives the RTT
     /// (`tcp_ack_update_rtt`).
     pub timestamp_times_retransmissions: bool,
     /// The rate is sampled for every connection, not only for controllers that ask
@@ -73,21 +74,22 @@ pub struct Behaviour {
     /// With nothing else to send, segments that may be lost are resent (`NextSeg` rules 3 and 4,
     /// RFC 6675 §4). Linux does not.
     pub resends_suspects: bool,
-    /// Duplicate ACKs below the last recovery point do not begin a recovery (RFC 6582 §4.1). Linux
-    /// lets them.
+    /// Duplicate ACKs below the last recovery point do not begin a recovery (RFC 6582 §4.1). In
+    /// Linux they do.
     pub avoids_repeated_fast_retransmit: bool,
-    /// When a timeout begins a new episode and what the controller hears of it follow
+    /// When a timeout begins a new episode, and what the controller is told of it, follow
     /// `tcp_enter_loss`. Not set: RFC 5681 §3.1, by which a repeated timeout is the same episode.
     pub kernel_loss_state: bool,
-    /// In a timeout, segments resent without being lost stay in flight (`tcp_mark_skb_lost`).
+    /// In a timeout, segments retransmitted without being lost stay in flight
+    /// (`tcp_mark_skb_lost`).
     pub timeout_spares_unlost_retransmissions: bool,
-    /// A reduction that ends early leaves the window where it had come to
+    /// A reduction that ends early leaves the window at the value reached
     /// (`tcp_undo_cwnd_reduction`).
     pub keeps_partial_reduction: bool,
     /// Without SACK, an episode stays open until data beyond it is acknowledged
     /// (`tcp_is_non_sack_preventing_reopen`).
     pub non_sack_holds_reopen: bool,
-    /// When the pacing timer runs out, lost segments go before new data (`tcp_tsq_write`).
+    /// When the pacing timer expires, lost segments precede new data (`tcp_tsq_write`).
     pub pacing_timer_retransmits_first: bool,
 
     // The window.
@@ -101,11 +103,11 @@ pub struct Behaviour {
     pub stays_paced: bool,
 
     // Departure.
-    /// With TSO, written data lies in packets that take memory (`tcp_sendmsg_locked`).
+    /// With TSO, written data lies in packets that occupy memory (`tcp_sendmsg_locked`).
     pub send_buffer_of_packets: bool,
     /// A tail loss probe sends small new data regardless of Nagle (`tcp_send_loss_probe`).
     pub probe_ignores_nagle: bool,
-    /// Segments that an ICMP notice resends carry the time of the last departure
+    /// Retransmissions after an ICMP notice carry the time of the last departure
     /// (`tcp_v4_mtu_reduced`).
     pub notice_keeps_timestamp: bool,
     /// A black hole is suspected after a time without answers (`retransmits_timed_out`). Not set:
@@ -126,16 +128,16 @@ pub struct Behaviour {
     /// One SYN timeout leaves the initial window as it is (`tcp_init_transfer`). Not set: RFC 5681
     /// §3.1.
     pub forgives_syn_timeout: bool,
-    /// Segments out of place are answered at most twice a second (`tcp_oow_rate_limited`).
+    /// Out-of-window segments are answered at most twice a second (`tcp_oow_rate_limited`).
     pub limits_challenge_acks: bool,
     /// An old timestamp is accepted in a plain duplicate ACK (`tcp_disordered_ack`).
     pub accepts_disordered_acks: bool,
-    /// The acknowledgment in a segment of old data counts if the last ACK asked for it
-    /// (`tcp_sequence`).
+    /// The acknowledgment of a segment with old data is processed if the segment ends at or above
+    /// the last ACK sent (`tcp_sequence`).
     pub takes_acks_of_old_data: bool,
-    /// A FIN that closes only the peer's side does not hurry its ACK (`tcp_fin`).
+    /// The ACK of a FIN that half-closes the connection is delayed (`tcp_fin`).
     pub delays_ack_of_fin: bool,
-    /// An application that leaves keeps no more than TIME-WAIT, though the peer has not finished
+    /// An orphaned connection keeps no more than TIME-WAIT state, even before the peer's FIN
     /// (`tcp_close`, `tcp_time_wait`).
     pub time_wait_before_peer_fin: bool,
     /// The user timeout runs from the first retransmission, for a SYN from the SYN
@@ -150,7 +152,7 @@ pub struct Behaviour {
     /// The receive window follows `tcp_select_initial_window`, `tcp_grow_window` and
     /// `tcp_rcv_space_adjust`.
     pub receive_autotuning: bool,
-    /// An event is answered before the application is woken (`sk_data_ready` comes last).
+    /// Replies to an event leave before the application is woken (`sk_data_ready` comes last).
     pub replies_before_wakeup: bool,
 }
 

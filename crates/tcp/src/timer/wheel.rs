@@ -1,17 +1,17 @@
-//! The timer wheel of Linux: timers count jiffies and run out late rather than early
+//! The timer wheel of Linux: timers count jiffies and expire late rather than early
 //! (`kernel/time/timer.c`).
 
 use super::TICK;
 use tcplab_units::{Duration, Time};
 
-/// Places in each ring of the wheel, and how many bits coarser each ring is than the one before.
+/// Slots of each level, and the factor in granularity between levels, as a shift.
 const PLACES: u64 = 63;
 const COARSER: u32 = 3;
-/// Jiffies at the beginning of an experiment, as far as the rings of the wheel can tell: they count
-/// from five minutes before boot (`INITIAL_JIFFIES`), and experiments begin two seconds after.
+/// Jiffies at the start of an experiment, modulo the span of the wheel: they count from five
+/// minutes before boot (`INITIAL_JIFFIES`), and experiments start two seconds after boot.
 const AT_BEGINNING: u64 = (1 << 24) - 298_000;
 
-/// When a timer is to run out.
+/// A timer's expiry in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expiry {
     /// Ticks from now on.
@@ -27,9 +27,8 @@ impl Expiry {
         Self { ticks, tick: AT_BEGINNING + now.as_picos() / TICK.as_picos() + ticks }
     }
 
-    /// When the timer does run out, and how coarse the ring of the wheel is in which it waits.
-    /// If another one has run out in this tick, the wheel has turned to the next already
-    /// (`__run_timers`).
+    /// When the timer expires, and the granularity of its level as a shift. If another timer has
+    /// expired in this tick, the wheel has already advanced (`__run_timers`).
     #[inline]
     pub fn expires(self, has_turned: bool) -> (Time, u32) {
         let ticks = self.ticks.saturating_sub(has_turned.into());

@@ -1,37 +1,36 @@
-//! The sent part of the send buffer, in packets that are cut and joined as parts of it arrive or
-//! leave again (`tcp_fragment`, `tcp_shift_skb_data`).
+//! The sent part of the send buffer: packets that are cut and joined when parts of them are SACKed
+//! or retransmitted (`tcp_fragment`, `tcp_shift_skb_data`).
 
 use super::{OVERHEAD, SendBuffer};
 use crate::pages::{MOST_PAGES, Pages};
 use std::ops::Range;
 use tcplab_units::Time;
 
-/// A packet that has left, as what is not acknowledged of it.
+/// A packet that has left, without its acknowledged part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub end: u64,
     pub memory: u64,
     pub push: bool,
-    /// The receiver has told of it.
+    /// The packet is SACKed.
     pub has_arrived: bool,
-    /// Some of it, or of what it was one with, has left again (`TCPCB_EVER_RETRANS`).
+    /// The packet, or one that was joined to it, was retransmitted (`TCPCB_EVER_RETRANS`).
     pub was_retransmitted: bool,
 }
 
 impl Sent {
-    /// The beginning of it that is acknowledged is no part of it any more.
+    /// The start of the packet, without its acknowledged part.
     fn start(&self) -> u64 {
         self.end + OVERHEAD - self.memory
     }
 }
 
 impl SendBuffer {
-    /// Data before `una` is acknowledged. Returns the end of the packet that is acknowledged in
-    /// part, if one is.
+    /// Data below `una` is acknowledged. Returns the end of a packet that is partly acknowledged.
     pub fn acknowledge(&mut self, una: u64) -> Option<u64> {
         while let Some(&mut Sent { end, ref mut memory, .. }) = self.sent.front_mut() {
             if end > una {
-                // The beginning of a packet is given back at once.
+                // The memory of the acknowledged part is freed at once.
                 let left = (end - una) + OVERHEAD;
                 let is_cut = *memory > left;
                 self.used -= memory.saturating_sub(left);
@@ -44,7 +43,7 @@ impl SendBuffer {
         None
     }
 
-    /// The receiver tells of a block. What it told of with the last ACK has been dealt with
+    /// A SACK block arrived. Parts that the last ACK reported too are skipped
     /// (`tcp_sacktag_write_queue`).
     pub fn on_sack_block(&mut self, block: &Range<u64>) {
         let mut from = block.start;
@@ -59,13 +58,13 @@ impl SendBuffer {
         self.sack_current.push(block.clone());
     }
 
-    /// All SACK blocks of an ACK have been taken.
+    /// All SACK blocks of an ACK are processed.
     pub fn end_of_blocks(&mut self) {
         std::mem::swap(&mut self.sack_cache, &mut self.sack_current);
         self.sack_current.clear();
     }
 
-    /// The receiver has dropped what it told of.
+    /// Discards all SACK information, after reneging.
     pub fn forget_sacks(&mut self) {
         self.sack_cache.clear();
         for packet in &mut self.sent {
@@ -73,9 +72,9 @@ impl SendBuffer {
         }
     }
 
-    /// A part of what has left arrived. Each packet of it becomes one with the packet before it if
-    /// that has arrived too, and then with the one behind it; what was cut off is a packet by
-    /// itself (`tcp_sacktag_walk`, `tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
+    /// Marks a range SACKed. Each packet of it joins the packet before it if that is SACKed too,
+    /// and then the one after it. Parts that were cut off become packets of their own
+    /// (`tcp_sacktag_walk`, `tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
     fn mark_arrived(&mut self, range: &Range<u64>) {
         if range.is_empty() {
             return;
@@ -93,8 +92,7 @@ impl SendBuffer {
         }
     }
 
-    /// This packet and the one behind it become one if both have arrived and their pages fit into
-    /// one.
+    /// Joins this packet and the next one if both are SACKed and their pages fit into one packet.
     fn join_arrived(&mut self, at: usize) -> bool {
         let (Some(first), Some(second)) = (self.sent.get(at), self.sent.get(at + 1)) else {
             return false;
@@ -108,9 +106,9 @@ impl SendBuffer {
         fits
     }
 
-    /// A part of what has left leaves again, as a packet by itself with what leaves at the same
-    /// time, `most` bytes of it (`__tcp_retransmit_skb`). Says whether the receiver's application
-    /// is to hear of its end: several segments end there, or what was pushed.
+    /// A range is retransmitted, as one packet with the other data of the same burst, at most
+    /// `most` bytes (`__tcp_retransmit_skb`). Returns whether its end is pushed: several segments
+    /// end there, or pushed data.
     pub fn retransmit(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
         self.cut_at(range.start);
         let follows = self.last_cut == Some((now, range.start));
@@ -126,47 +124,47 @@ impl SendBuffer {
         is_end && (follows || packet.push)
     }
 
-    /// Whether what was pushed ends here.
+    /// Whether a pushed packet ends here.
     pub fn is_pushed(&self, end: u64) -> bool {
         let at = self.sent.partition_point(|packet| packet.end < end);
         self.sent.get(at).is_some_and(|packet| packet.end == end && packet.push)
     }
 
-    /// Whether this, and nothing else that has left, lies in one packet.
+    /// Whether one packet consists of exactly this range.
     pub fn is_packet(&self, range: Range<u64>) -> bool {
         let packet = self.sent.get(self.index_of_packet_behind(range.start));
         packet.is_some_and(|packet| packet.start() == range.start && packet.end == range.end)
     }
 
-    /// Whether the packet that this place is part of counts as one that has left again.
+    /// Whether the packet that contains this offset counts as retransmitted.
     pub fn was_retransmitted(&self, place: u64) -> bool {
         self.sent
             .get(self.index_of_packet_behind(place))
             .is_some_and(|packet| packet.was_retransmitted)
     }
 
-    /// Where each packet ends that has left.
+    /// The ends of all packets that have left.
     pub fn ends(&self) -> Vec<u64> {
         self.sent.iter().map(|packet| packet.end).collect()
     }
 
-    /// Where the packet ends that this place is part of; there, if it has not left.
+    /// The end of the packet that contains this offset; the offset itself if it has not left.
     pub fn packet_end(&self, place: u64) -> u64 {
         self.sent.get(self.index_of_packet_behind(place)).map_or(place, |packet| packet.end)
     }
 
-    /// The packet, by number, that ends behind this place.
+    /// The index of the first packet that ends behind this offset.
     fn index_of_packet_behind(&self, place: u64) -> usize {
         self.sent.partition_point(|packet| packet.end <= place)
     }
 
-    /// No packet reaches over this place. Says whether one did (`tcp_fragment`).
+    /// Cuts the packet that extends over this offset. Returns whether one did (`tcp_fragment`).
     fn cut_at(&mut self, place: u64) -> bool {
         let at = self.index_of_packet_behind(place);
         let Some(packet) = self.sent.get_mut(at) else { return false };
         let memory = packet.memory;
         let rest = packet.end - place + OVERHEAD;
-        // A packet begins here, or behind here if what is here is acknowledged.
+        // A packet begins here, or behind it if data here is acknowledged.
         if memory <= rest {
             return false;
         }
@@ -178,7 +176,7 @@ impl SendBuffer {
         true
     }
 
-    /// The packet that ends at this place and the one that begins there become one.
+    /// Joins the packet that ends at this offset and the one that begins there.
     pub fn join_at(&mut self, place: u64) {
         let at = self.index_of_packet_behind(place);
         if at > 0 && at < self.sent.len() && self.sent[at - 1].end == place {
@@ -186,7 +184,7 @@ impl SendBuffer {
         }
     }
 
-    /// This packet and the one behind it become one.
+    /// Joins this packet and the next one.
     fn join(&mut self, at: usize) {
         if let Some(first) = self.sent.remove(at) {
             self.sent[at].memory += first.memory - OVERHEAD;

@@ -1,27 +1,28 @@
-//! The changes of the scoreboard by one ACK.
+//! The effect of one ACK on the scoreboard.
 
 use super::Sent;
 use crate::segment::clock;
 use tcplab_transport::Clock;
 use tcplab_units::Time;
 
-/// The state of the sender that interprets an ACK.
+/// The sender's state by which an ACK is interpreted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckState {
-    /// A segment that was sent again after this cannot have been answered yet: the first answers.
+    /// A retransmission that left after this cannot have been answered yet, so the ACK answers an
+    /// earlier transmission.
     pub too_late: Time,
-    /// When the segment left that the receiver answers, by the clock of its timestamp.
+    /// When the segment left whose timestamp the ACK echoes, by the timestamp clock.
     pub echoed: Option<u64>,
     /// The recovery point of the last episode.
     pub episode_end: u64,
-    /// The end of the highest block reported before.
+    /// The end of the highest SACK block before this ACK.
     pub highest: u64,
     /// The clock by which departures are compared (`tcp_skb_sent_after`).
     pub clock: Clock,
 }
 
 impl AckState {
-    /// When a segment left, as it is compared with others.
+    /// A departure time, as it is compared with others.
     #[inline]
     pub fn departure(&self, left_at: Time) -> Time {
         self.clock.departure(left_at)
@@ -40,7 +41,7 @@ impl Default for AckState {
     }
 }
 
-/// The changes by one ACK.
+/// The effect of one ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     pub ack_state: AckState,
@@ -50,18 +51,19 @@ pub(crate) struct Progress {
     pub delivered: u64,
     /// Segments delivered by SACK.
     pub sacked: u64,
-    /// When the first and the last segment were sent that was acknowledged just now and sent only
+    /// Departure times of the first and the last segment that are newly acknowledged and were sent
     /// once.
     pub acked_sent: Option<(Time, Time)>,
-    /// First and last departure of the segments newly SACKed and sent only once.
+    /// Departure times of the first and the last segment that are newly SACKed and were sent once.
     pub sacked_sent: Option<(Time, Time)>,
-    /// One of those acknowledged was sent more than once.
+    /// A retransmitted segment was acknowledged.
     pub retransmissions_acked: bool,
-    /// A segment of the episode was delivered that was sent only once.
+    /// A segment of the episode that was sent once was delivered.
     pub originals_delivered: bool,
-    /// The lowest segment sent once that was delivered after higher ones.
+    /// The lowest segment, sent once, that was delivered after higher ones.
     pub overtaken: Option<u64>,
-    /// The latest sent of those delivered, by time and end, and when the last one counted had left.
+    /// Of the delivered segments, the one that left last, by time and end; and the departure time
+    /// of the last one counted.
     pub latest: Option<(Time, u64)>,
     pub last_left: Option<Time>,
 }
@@ -80,14 +82,14 @@ impl Progress {
             || (!by_sack
                 && self.ack_state.echoed.is_some_and(|echoed| echoed < clock(segment.left_at)))
         {
-            // The copy that arrived was sent before the last retransmission.
+            // An earlier transmission than the last one was delivered.
             return;
         }
         self.last_left = Some(segment.left_at);
         self.note_latest((self.ack_state.departure(segment.left_at), segment.end()));
     }
 
-    /// Segments are acknowledged, one behind the other, of which each was sent once.
+    /// Consecutive segments are acknowledged, each of which was sent once.
     #[inline]
     pub(super) fn deliver_run(&mut self, run: &Run) {
         self.acked += run.count;
@@ -108,14 +110,14 @@ impl Progress {
         }
     }
 
-    /// When the segment left whose delivery times the path for the timeout.
+    /// The departure time of the segment whose RTT goes into the RTO.
     #[inline]
     pub fn oldest(&self) -> Option<Time> {
         let acked = self.acked_sent.filter(|_| !self.retransmissions_acked);
         Some(acked.or(self.sacked_sent)?.0)
     }
 
-    /// When the segment left whose delivery says most of the path as it is.
+    /// The departure time of the newest delivered segment, whose RTT describes the path best.
     #[inline]
     pub fn newest(&self) -> Option<Time> {
         let acked = self.acked_sent.filter(|_| !self.retransmissions_acked);
@@ -127,8 +129,8 @@ impl Progress {
     }
 }
 
-/// The first segments that an ACK acknowledges, as far as each was sent once: they are in the order
-/// of time, so the first and the last of them tell all.
+/// The leading segments that an ACK acknowledges and that were sent once. They are in the order of
+/// departure, so the first and the last describe all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
     pub count: u64,

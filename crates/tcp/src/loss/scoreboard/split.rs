@@ -1,13 +1,13 @@
-//! Segments that were too large become smaller ones.
+//! Resegmentation: segments are cut into smaller ones, or joined.
 
 use super::{Resent, Scoreboard, Sent};
 use std::collections::VecDeque;
 use tcplab_units::Time;
 
 impl Scoreboard {
-    /// Segments that have not arrived, with more than `most` bytes of data of what comes before
-    /// `written`, are lost, and so are others of their packets, which end at `ends`. Returns how
-    /// many were not known to be lost.
+    /// Marks segments lost that are not SACKed and have more than `most` bytes of data below
+    /// `written`, with all other segments of their packets, which end at `ends`. Returns how many
+    /// were not marked before.
     pub fn mark_larger_lost(&mut self, written: u64, most: u16, ends: &[u64]) -> u64 {
         let before = self.lost_not_resent;
         let packet = |segment: &Sent| ends.partition_point(|&end| end <= segment.start);
@@ -30,23 +30,23 @@ impl Scoreboard {
         self.lost_not_resent.saturating_sub(before)
     }
 
-    /// Data that waits to be sent again of the packet that `start` is part of becomes segments of
-    /// `size`. The others keep theirs until they leave: the receiver may still tell of what it got
-    /// of them. Without packets, all that waits is cut.
+    /// Cuts data of the packet at `start` into segments of `size`, as far as it waits for
+    /// retransmission. Other packets keep their segments until they leave, because the receiver may
+    /// still SACK them. Without packets, all data that waits for retransmission is cut.
     pub fn cut_lost(&mut self, start: u64, size: u16, ends: &[u64]) {
         let packet = |place: u64| ends.partition_point(|&end| end <= place);
         let is_cut = |it: &Sent| it.lost && !it.is_resent && packet(it.start) == packet(start);
         self.resegment(|segment| is_cut(segment).then_some(size), ends);
     }
 
-    /// The segment that starts at `start`, and the one behind it unless that has arrived.
+    /// The segment that starts at `start` and the one after it, unless that is SACKed.
     pub fn pair(&self, start: u64) -> Option<(Sent, Sent)> {
         let index = self.segments.partition_point(|segment| segment.start < start);
         let (first, second) = (self.segments.get(index)?, self.segments.get(index + 1)?);
         (first.start == start && !second.sacked).then_some((*first, *second))
     }
 
-    /// The segment that starts at `start` and the one behind it become one.
+    /// Joins the segment that starts at `start` and the one after it.
     pub fn join(&mut self, start: u64) {
         let index = self.segments.partition_point(|segment| segment.start < start);
         let Some(second) = self.segments.remove(index + 1) else { return };
@@ -61,11 +61,12 @@ impl Scoreboard {
         self.count_anew();
     }
 
-    /// Segments for which `size` gives one are lost, and those that follow each other become as
-    /// many of that size as it takes.
+    /// Marks segments lost for which `size` returns one, and cuts consecutive ones into segments of
+    /// that size.
     fn resegment(&mut self, size: impl Fn(&Sent) -> Option<u16>, ends: &[u64]) {
         let mut segments: VecDeque<Sent> = VecDeque::with_capacity(self.segments.len());
-        // Which one each of these begins in, and how much more the last may take.
+        // For each new segment the old one in which it begins; and how many bytes the last one may
+        // still take.
         let (mut places, mut room) = (Vec::new(), 0);
         for (place, mut segment) in self.segments.drain(..).enumerate() {
             let Some(size) = size(&segment) else {
@@ -100,7 +101,7 @@ impl Scoreboard {
         self.count_anew();
     }
 
-    /// Segments have other numbers now.
+    /// Recomputes counters and cursors after segments were renumbered.
     fn count_anew(&mut self) {
         let count = |of: fn(&Sent) -> bool| self.segments.iter().filter(|it| of(it)).count() as u64;
         self.sacked = count(|it| it.sacked);
