@@ -1,6 +1,7 @@
 //! Delayed ACKs: whether an ACK leaves at once, with the next segment, or after a delay (RFC 5681
 //! §4.2).
 
+use crate::context::Context;
 use crate::receiver::Reception;
 use crate::settings::Settings;
 use crate::timer::{OrderInWheel, WheelSlot};
@@ -42,7 +43,8 @@ impl DelayedAck {
 
     /// Data arrived, of `segments` segments that GRO merged.
     #[inline]
-    pub fn on_data(&mut self, now: Time, reception: Reception, segments: u64, settings: &Settings) {
+    pub fn on_data(&mut self, context: Context<'_>, reception: Reception, segments: u64) {
+        let Context { now, settings } = context;
         let delay = match (reception, settings.delayed_ack) {
             (Reception::Nothing, _) => return,
             (Reception::Irregular, _) | (_, None) => return self.ack_now(),
@@ -59,9 +61,9 @@ impl DelayedAck {
 
     /// Data arrived, and is acknowledged by the kernel's rules.
     #[inline]
-    pub fn on_arrival(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
+    pub fn on_arrival(&mut self, context: Context<'_>, arrived: Arrived) {
         let linux = self.linux.get_or_insert_with(|| Box::new(LinuxDelayedAck::new(arrived.since)));
-        self.due = self.due.min(linux.on_data(now, arrived, settings));
+        self.due = self.due.min(linux.on_data(context, arrived));
     }
 
     /// A segment arrived. Returns whether a compressed ACK is waiting.

@@ -508,7 +508,8 @@ impl Endpoint {
             self.send.probe_closed_window();
             let wait = self.send.rtt.backed_off(self.probes_out, &self.settings.rto_limits());
             let wait = self.within_user_timeout(now, wait);
-            self.send.timer.set(Kind::Retransmit, now, wait, &self.settings);
+            let context = Context { now, settings: &self.settings };
+            self.send.timer.set(context, Kind::Retransmit, wait);
         }
     }
 

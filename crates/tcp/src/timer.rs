@@ -1,6 +1,6 @@
 //! The timer of the sending half, and its place in the kernel's timer wheel.
 
-use crate::settings::Settings;
+use crate::context::Context;
 use std::cmp::Reverse;
 use tcplab_transport::Clock;
 use tcplab_units::{Duration, Time};
@@ -81,7 +81,8 @@ impl WheelSlot {
     /// Sets the timer and returns when it expires. A timer that is set again for the same tick
     /// keeps its slot and granularity (`__mod_timer`).
     #[inline]
-    pub fn set(&mut self, now: Time, delay: Duration, settings: &Settings) -> Time {
+    pub fn set(&mut self, context: Context<'_>, delay: Duration) -> Time {
+        let Context { now, settings } = context;
         let expiry = match settings.behaviour.clock {
             Clock::Exact => {
                 self.expires = now + delay;
@@ -168,10 +169,10 @@ impl Timer {
         Self { kind: Kind::Retransmit, at: Time::NEVER, slot: WheelSlot::NONE, sets: 0 };
 
     #[inline]
-    pub fn set(&mut self, kind: Kind, now: Time, delay: Duration, settings: &Settings) {
+    pub fn set(&mut self, context: Context<'_>, kind: Kind, delay: Duration) {
         self.kind = kind;
         self.sets = self.sets.wrapping_add(1);
-        self.at = self.slot.set(now, delay, settings);
+        self.at = self.slot.set(context, delay);
     }
 
     /// Whether the timer runs for a tail loss probe.
@@ -189,28 +190,29 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Behaviour;
+    use crate::settings::{Behaviour, Settings};
 
     #[test]
     fn of_timers_that_run_out_together_the_coarsest_comes_first_and_then_the_last_one_set() {
         let settings = Settings { behaviour: Behaviour::LINUX, ..Settings::default() };
         let at = |micros| Time::ZERO + Duration::from_micros(micros);
+        let context = |micros| Context { now: at(micros), settings: &settings };
         let set = |micros, millis| {
             let mut slot = WheelSlot::NONE;
-            slot.set(at(micros), Duration::from_millis(millis), &settings);
+            slot.set(context(micros), Duration::from_millis(millis));
             slot
         };
         // `jiffies`: 240 ms from 5 ms on go to a ring of 8 ms and run out at 248 ms; in the finest
         // ring, 40 ms from 207.2 ms on do so too.
-        let level_shift = set(5_000, 240);
+        let coarse = set(5_000, 240);
         let (early, mut late) = (set(207_200, 40), set(207_300, 40));
-        assert_eq!([level_shift.expires(), early.expires(), late.expires()], [at(248_000); 3]);
+        assert_eq!([coarse.expires(), early.expires(), late.expires()], [at(248_000); 3]);
         let turn = |slot: &WheelSlot| slot.expiry_order(at(248_000)).unwrap();
-        assert!(turn(&level_shift) < turn(&late) && turn(&late) < turn(&early));
+        assert!(turn(&coarse) < turn(&late) && turn(&late) < turn(&early));
         assert_eq!(early.expiry_order(at(247_000)), None);
         // Set again for the same tick, it stays where it is (`__mod_timer`).
         let before = turn(&late);
-        late.set(at(207_900), Duration::from_millis(40), &settings);
+        late.set(context(207_900), Duration::from_millis(40));
         assert_eq!(turn(&late), before);
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! `tcp_event_data_recv`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`, `tcp_cleanup_rbuf`.
 
+use crate::context::Context;
 use crate::ecn::EcnSigns;
 use crate::receiver::SizeClass;
 use crate::settings::Settings;
@@ -151,7 +152,8 @@ impl LinuxDelayedAck {
 
     /// Data arrived: returns when the ACK leaves at the latest; `Time::ZERO` is now
     /// (`__tcp_ack_snd_check`).
-    pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
+    pub fn on_data(&mut self, context: Context<'_>, arrived: Arrived) -> Time {
+        let Context { now, settings } = context;
         self.scheduled = true;
         self.full = arrived.full;
         match arrived.size {
@@ -160,7 +162,7 @@ impl LinuxDelayedAck {
             SizeClass::Small => self.pushed = (self.pushed + 1).min(2),
         }
         if arrived.in_order {
-            self.adapt(now, arrived, settings);
+            self.adapt(context, arrived);
         }
         if arrived.ecn_signs.marked && !arrived.flushed_ack {
             self.on_ce_mark(arrived.window);
@@ -185,7 +187,7 @@ impl LinuxDelayedAck {
             return Time::ZERO;
         }
         if !arrived.has_gap {
-            return self.delay(now, arrived, settings);
+            return self.delay(context, arrived);
         }
         // Without SACK the sender counts duplicate ACKs, so none is compressed.
         if !arrived.has_sack {
@@ -219,7 +221,8 @@ impl LinuxDelayedAck {
     }
 
     /// Adapts the ATO to the interval of arrivals (`tcp_event_data_recv`).
-    fn adapt(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
+    fn adapt(&mut self, context: Context<'_>, arrived: Arrived) {
+        let Context { now, settings } = context;
         let rto = arrived.rto.as_millis();
         if self.ato == 0 {
             self.enter_quickack(arrived.window, settings.quick_ack);
@@ -238,7 +241,8 @@ impl LinuxDelayedAck {
     }
 
     /// Schedules a delayed ACK (`tcp_send_delayed_ack`).
-    fn delay(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
+    fn delay(&mut self, context: Context<'_>, arrived: Arrived) -> Time {
+        let Context { now, settings } = context;
         let mut ato = self.ato;
         if ato > ATO_MIN {
             let is_short = self.pushed > 0 || self.is_pingpong;
@@ -259,7 +263,7 @@ impl LinuxDelayedAck {
             timeout = timeout.min(earlier);
         }
         self.timeout = Some(timeout);
-        self.timer.set(now, Duration::from_millis(timeout - clock(now)), settings)
+        self.timer.set(context, Duration::from_millis(timeout - clock(now)))
     }
 
     /// Compresses duplicate ACKs into one.

@@ -143,7 +143,7 @@ impl Endpoint {
         self.send.largest_window = self.send.window;
         self.send.timer.stop();
         self.receive.on_established(now);
-        self.keepalive = KeepaliveTimer::new(now, &self.settings);
+        self.keepalive = KeepaliveTimer::new(Context { now, settings: &self.settings });
         self.send.deadline = Time::NEVER;
         self.send.init_mtu_probing(Context { now, settings: &self.settings }, self.options());
         let rtt = self.handshake_rtt(now, segment);

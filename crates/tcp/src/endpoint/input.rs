@@ -368,7 +368,8 @@ impl Endpoint {
                 (flushed_ack, ecn_signs, rto),
             );
         } else {
-            self.delayed_ack.on_data(now, reception, segment.segments(), &self.settings);
+            let context = Context { now, settings: &self.settings };
+            self.delayed_ack.on_data(context, reception, segment.segments());
             if ecn_signs.changed {
                 self.delayed_ack.ack_now();
             }
@@ -443,7 +444,7 @@ impl Endpoint {
             rtt: self.min_rtt_of_halves(),
             rto: rto.unwrap_or_else(|| self.send.rtt.rto(&self.settings.rto_limits())),
         };
-        self.delayed_ack.on_arrival(now, arrived, &self.settings);
+        self.delayed_ack.on_arrival(Context { now, settings: &self.settings }, arrived);
     }
 
     /// The smaller of the RTTs that the sending and the receiving half measured; zero until the

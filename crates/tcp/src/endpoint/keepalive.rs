@@ -1,8 +1,9 @@
 //! Whether the peer is alive: keepalives of an idle connection (RFC 9293 §3.8.4), and the user
 //! timeout (RFC 5482), which bounds the time without an acknowledgment.
 
+use crate::context::Context;
 use crate::endpoint::{Ended, Endpoint, State};
-use crate::settings::{Keepalive, Settings};
+use crate::settings::Keepalive;
 use crate::timer::waits_until;
 use tcplab_units::{Duration, Time};
 
@@ -18,7 +19,8 @@ pub(crate) struct KeepaliveTimer {
 }
 
 impl KeepaliveTimer {
-    pub fn new(now: Time, settings: &Settings) -> Option<Box<Self>> {
+    pub fn new(context: Context<'_>) -> Option<Box<Self>> {
+        let Context { now, settings } = context;
         let Keepalive { idle, .. } = settings.keepalive?;
         Some(Box::new(Self {
             due: waits_until(settings.behaviour.clock, now, idle),

@@ -3,6 +3,7 @@
 
 use super::Loss;
 use super::scoreboard::{Progress, RackResult, Sent};
+use crate::context::Context;
 use crate::settings::Settings;
 use std::cmp::Ordering;
 use tcplab_units::{Duration, Time};
@@ -55,10 +56,10 @@ impl Default for Rack {
 impl Rack {
     /// Takes in the deliveries of an ACK (RFC 8985 §6.2 step 2).
     #[inline]
-    pub fn advance(&mut self, now: Time, progress: &Progress, settings: &Settings) {
+    pub fn advance(&mut self, context: Context<'_>, progress: &Progress) {
         if let Some(left) = progress.last_left {
             self.advanced = true;
-            self.rtt = settings.behaviour.clock.elapsed(now, left);
+            self.rtt = context.settings.behaviour.clock.elapsed(context.now, left);
         }
         if let Some(latest) = progress.latest {
             self.latest = self.latest.max(latest);
@@ -127,8 +128,8 @@ impl Loss {
 
     /// Takes in the departure times of the delivered segments (RFC 8985 §6.2 step 2).
     #[inline]
-    pub fn rack_advance(&mut self, now: Time, progress: &Progress, settings: &Settings) {
-        self.rack.advance(now, progress, settings);
+    pub fn rack_advance(&mut self, context: Context<'_>, progress: &Progress) {
+        self.rack.advance(context, progress);
     }
 
     /// Widens the reordering window for a DSACK, once a round trip (RFC 8985 §6.2 step 4).
@@ -165,11 +166,11 @@ impl Loss {
     /// the end of the packet in which a segment was sent.
     pub fn rack_detect_loss(
         &mut self,
-        now: Time,
+        context: Context<'_>,
         (min_rtt, srtt): (Duration, Duration),
         packet_end: impl Fn(&Sent) -> u64,
-        settings: &Settings,
     ) -> RackResult {
+        let Context { now, settings } = context;
         let clock = settings.behaviour.clock;
         let allowed = self.rack.rtt + self.reordering_window(min_rtt, srtt, settings);
         let latest = self.rack.latest;
@@ -186,7 +187,8 @@ impl Loss {
 
     /// A timeout does not mark segments lost that left after this: they are younger than the last
     /// RTT.
-    pub fn spared_after(&self, now: Time, sack: bool, settings: &Settings) -> Time {
+    pub fn spared_after(&self, context: Context<'_>, sack: bool) -> Time {
+        let Context { now, settings } = context;
         if settings.rack && sack {
             settings.behaviour.clock.before(now, self.rack.rtt)
         } else {

@@ -354,7 +354,7 @@ impl Sender {
     fn update_reordering(&mut self, context: Context<'_>, progress: &Progress, twice: u64) {
         let settings = context.settings;
         if settings.rack {
-            self.loss.rack_advance(context.now, progress, settings);
+            self.loss.rack_advance(context, progress);
         }
         if let Some(lowest) = progress.overtaken {
             self.note_reordering(context, lowest);

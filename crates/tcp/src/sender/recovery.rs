@@ -300,7 +300,7 @@ impl Sender {
         let Context { now, settings } = context;
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
         let was_over = self.una >= self.loss.recovery().end();
-        let recent = self.loss.spared_after(now, self.sack, settings);
+        let recent = self.loss.spared_after(context, self.sack);
         if self.loss.scoreboard().is_front_sacked() {
             self.departure.forget_sacks();
         }

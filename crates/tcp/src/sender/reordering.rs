@@ -45,7 +45,7 @@ impl Sender {
     /// RACK loss detection after a delivery (`tcp_rack_mark_lost`). Sets the reordering timer for
     /// segments that may be lost.
     pub(crate) fn rack_mark_lost(&mut self, context: Context<'_>) -> RackResult {
-        let Context { now, settings } = context;
+        let settings = context.settings;
         if !self.loss.take_advanced() {
             return RackResult::default();
         }
@@ -53,7 +53,7 @@ impl Sender {
         if let Some(wait) = found.wait {
             let wait =
                 (wait + settings.behaviour.timeout_min).min(self.rtt.rto(&settings.rto_limits()));
-            self.timer.set(Kind::Reorder, now, wait, settings);
+            self.timer.set(context, Kind::Reorder, wait);
         }
         found
     }
@@ -65,7 +65,7 @@ impl Sender {
             departure.packet_end(segment.start).map_or(segment.end(), |end| end.max(segment.end()))
         };
         let rtts = (self.rtt.min_rtt(), self.rtt.srtt());
-        let found = self.loss.rack_detect_loss(now, rtts, packet_end, context.settings);
+        let found = self.loss.rack_detect_loss(context, rtts, packet_end);
         self.lost += found.lost;
         self.report_losses(now);
         found

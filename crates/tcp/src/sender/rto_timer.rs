@@ -28,7 +28,7 @@ impl Sender {
         let now = context.now;
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
         let rto = (self.rtt.rto(&context.settings.rto_limits()) + more).min(left);
-        self.timer.set(Kind::Retransmit, now, rto, context.settings);
+        self.timer.set(context, Kind::Retransmit, rto);
     }
 
     /// Starts the persist timer: for a peer that has closed its window, or a host that cannot send
@@ -38,14 +38,13 @@ impl Sender {
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
         let wait = self.rtt.rto(&settings.rto_limits()).max(settings.behaviour.probe0_min)
             + self.pacing_delay(context);
-        self.timer.set(Kind::Retransmit, now, wait.min(left), settings);
+        self.timer.set(context, Kind::Retransmit, wait.min(left));
     }
 
     /// Restarts the retransmission timer (`tcp_rearm_rto`): one RTO from now or, if another timer
     /// was set in between, from when the oldest segment left.
     #[inline]
     pub(crate) fn rearm_rto(&mut self, context: Context<'_>) {
-        let now = context.now;
         if !self.has_outstanding() {
             return self.timer.stop();
         }
@@ -55,7 +54,7 @@ impl Sender {
             self.remaining_rto(context).max(Duration::from_micros(1))
         };
         let rto = rto + self.pacing_delay(context);
-        self.timer.set(Kind::Retransmit, now, rto, context.settings);
+        self.timer.set(context, Kind::Retransmit, rto);
     }
 
     /// The time left of the oldest segment's RTO.

@@ -20,7 +20,7 @@ impl Sender {
 
     #[inline(never)]
     fn set_probe_timer(&mut self, context: Context<'_>, advancing: bool) -> bool {
-        let Context { now, settings } = context;
+        let settings = context.settings;
         let calm = matches!(self.loss.phase(), Phase::Open | Phase::Reduced);
         if !calm {
             return false;
@@ -44,7 +44,7 @@ impl Sender {
             wait = wait.min(rto);
         }
         let wait = wait + self.pacing_delay(context);
-        self.timer.set(Kind::Probe, now, wait, settings);
+        self.timer.set(context, Kind::Probe, wait);
         true
     }
 
