@@ -84,6 +84,23 @@ def test_the_map_of_tcp_names_its_modules() -> None:
         assert (TCP / f"{name.replace('::', '/')}.rs").exists(), name
 
 
+def test_items_of_the_map_of_tcp_are_in_the_files_that_it_names() -> None:
+    """A file may be followed by items in it: `receiver` (`receive`, `select_window`)."""
+    page = (TCP / "lib.rs").read_text()
+    rows = re.findall(r"^//! \|.*\|$", page, re.MULTILINE)
+    items = [
+        (file, name)
+        for row in rows
+        for file, names in re.findall(r"`([a-z_:]+)` \(((?:`\w+`(?:, )?)+)\)", row)
+        for name in re.findall(r"`(\w+)`", names)
+    ]
+    assert ("sender::output", "may_send_small") in items
+    assert {"Nagle", "needs_window_probe", "select_window"} <= {name for _, name in items}
+    for file, name in items:
+        text = (TCP / f"{file.replace('::', '/')}.rs").read_text()
+        assert re.search(rf"\b(?:fn|enum|struct) {name}\b", text), f"{file}: {name}"
+
+
 def test_owners_of_tcp_do_not_know_who_calls_them() -> None:
     """What is lost, how much may be sent and what leaves when: only the sender crosses them."""
     owners = {"loss", "congestion", "departure"}

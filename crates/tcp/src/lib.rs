@@ -1,5 +1,5 @@
 //! One TCP endpoint as a state machine without I/O: segments, time and application calls go in,
-//! segments and timers come out. It moves counts of bytes, not bytes.
+//! segments and timers come out. Data is a count of bytes.
 //!
 //! # The map
 //!
@@ -32,25 +32,29 @@
 //! | job | file |
 //! |---|---|
 //! | states, application calls, timers | `endpoint` |
-//! | opening, options; TCP Fast Open | `endpoint::handshake`, `endpoint::fast_open` |
-//! | segments in, closing; TIME-WAIT | `endpoint::input`, `endpoint::time_wait` |
-//! | keepalive and user timeout; memory pressure | `endpoint::keepalive`, `endpoint::memory_pressure` |
-//! | what an observer sees | `endpoint::snapshot` |
-//! | the sender's coordinators: an ACK; the next segment; RTO and tail loss probes | `sender::on_ack`, `sender::output`, `sender::rto_timer`, `sender::tail_probe` |
-//! | recovery, reordering, undo, segments of another size | `sender::recovery`, `sender::reordering`, `sender::undo`, `sender::resegment` |
-//! | rate samples, window validation | `sender::sampling`, `sender::validation` |
+//! | handshake, options; TCP Fast Open | `endpoint::handshake`; `endpoint::fast_open` |
+//! | received segments, closing; TIME-WAIT | `endpoint::input`; `endpoint::time_wait` |
+//! | keepalive, user timeout; memory pressure | `endpoint::keepalive`; `endpoint::memory_pressure` |
+//! | the state that an observer sees | `endpoint::snapshot` |
+//! | the sender's coordinators: an ACK; the next segment; RTO; tail loss probes (TLP) | `sender::on_ack`; `sender::output`; `sender::rto_timer`; `sender::tail_probe` |
+//! | recovery; reordering; undo; segments of another size | `sender::recovery`; `sender::reordering`; `sender::undo`; `sender::resegment` |
+//! | rate samples; window validation | `sender::sampling`; `sender::validation` |
 //! | scoreboard, loss detection, RACK, TLP, duplicate ACKs, undo | `loss` and its folder |
-//! | the controller, reductions (PRR), rounds, growth | `congestion`, `congestion::reduction` |
-//! | send buffer; the calls that reach it | `departure::send_buffer`; `departure::calls` |
-//! | TSO bursts; pacing; small queues | `departure::tso`; `departure::pacing`; `departure::small_queue` |
-//! | the pacing rate and what a burst asks of the other owners | `sender::bursts` |
-//! | path MTU: what is told and searched for; what the sender does for it; ICMP notices and black holes | `departure::path_mtu`; `sender::path_mtu`; `endpoint::path_mtu` |
-//! | timer wheel | `timer` |
-//! | ECN and accurate ECN | `ecn`, `accurate_ecn` |
-//! | reassembly, receive window, SACK blocks of an ACK (`with_sack`) | `receiver` |
-//! | Linux's receiver: autotuning, its list of out-of-order ranges | `receiver::autotune`, `receiver::sack_blocks` |
-//! | delayed and quick ACKs | `delayed_ack` |
-//! | segments, GRO, sequence numbers | `segment`, `seq` |
+//! | the controller, rounds, growth; reductions (PRR) | `congestion`; `congestion::reduction` |
+//! | send buffer; the coordinators' calls of it | `departure::send_buffer`; `departure::calls` |
+//! | TSO bursts; pacing; small queues (TSQ) | `departure::tso`; `departure::pacing`; `departure::small_queue` |
+//! | Nagle's algorithm: a segment; the end of a TSO burst | `sender::output` (`may_send_small`); `departure::tso` (`may_end_small`) |
+//! | cork (`MSG_MORE`), autocork | `departure::send_buffer` (`Nagle`, `should_autocork`) |
+//! | zero-window probe (persist timer): when one is needed; the timer; its expiry; the segment | `sender::output` (`needs_window_probe`); `sender::rto_timer` (`arm_persist_timer`); `endpoint` (`on_retransmission_timer`, `start_of_due_ack`) |
+//! | window scaling: the scale; the option; the window sent; the window received | `receiver` (`new`); `endpoint::handshake` (`syn`, `take_syn`); `receiver` (`select_window`); `sender::on_ack` (`update_window`) |
+//! | pacing rate, and the inputs of a burst from the other owners | `sender::bursts` |
+//! | path MTU: the size and the search for it; the sender's response; ICMP notices and black holes | `departure::path_mtu`; `sender::path_mtu`; `endpoint::path_mtu` |
+//! | the sender's timer; the kernel's timer wheel | `timer`; `timer::wheel` |
+//! | ECN; accurate ECN | `ecn`; `accurate_ecn` |
+//! | reassembly, receive window, SACK blocks of an ACK | `receiver` (`receive`, `select_window`, `with_sack`) |
+//! | Linux's receiver: window autotuning; memory; list of out-of-order ranges | `receiver::autotune`; `receiver::skb`; `receiver::sack_blocks` |
+//! | delayed, quick and compressed ACKs | `delayed_ack`; `delayed_ack::linux` |
+//! | segments; GRO; sequence numbers | `segment`; `segment::gro`; `seq` |
 //!
 //! RTT and RTO, delivery rate, rounds, pacing and window validation know no TCP and are in the
 //! crate `tcplab_transport`.
@@ -58,9 +62,9 @@
 //! # Time and settings
 //!
 //! `context::Context` holds the time of a step and the settings of the connection. The endpoint
-//! makes one for each call of the sender, and the coordinators pass it on. What keeps `&Settings`:
-//! constructors, which take place in no step; a write of the application, which has no time; and
-//! the rules of `loss`, `ecn`, `delayed_ack` and `timer`, most of which depend on no time.
+//! makes one for each call that needs both, and the coordinators pass it on. Where there is no
+//! time, `&Settings` is an argument of its own: in constructors, in writes of the application, and
+//! in rules that depend on the settings alone.
 //!
 //! # What differs between `rfc` and `linux`
 //!
@@ -69,10 +73,10 @@
 //!
 //! # What is not separated, and why
 //!
-//! - The scoreboard and the bursts are each made when data is first sent (`on_demand`), so that an
-//!   end that only receives stays small.
+//! - The scoreboard and the bursts are each allocated when data is first sent (`on_demand`), so
+//!   that an end that only receives stays small.
 //! - The MSS in effect is part of the stream that `sender` holds, as all three owners count by it.
-//!   `sender::path_mtu` sets it to what `departure` says that the path takes.
+//!   `sender::path_mtu` sets it to the size that `departure` has found for the path.
 //! - Files of a folder and the folder's root import each other: a type, and the parts of its
 //!   `impl`. Between folders, imports run one way: `endpoint` to `sender` to `loss`,
 //!   `congestion` and `departure`, which do not import each other.
