@@ -58,6 +58,14 @@ impl Undo {
 }
 
 impl Loss {
+    /// The packet of so many segments that begins here could not be sent again. For the undo Linux
+    /// counts the attempt, and with it begins the time of repairs (`tcp_retransmit_skb`).
+    pub fn note_failed_repair(&mut self, start: u64, segments: u64) {
+        let Some(left_at) = self.board.left_at(start) else { return };
+        self.undo.first_again.get_or_insert(clock(left_at));
+        self.undo.unanswered = Some(self.undo.unanswered.unwrap_or(0) + segments);
+    }
+
     /// An episode begins that may turn out to be a false alarm; `reduces`: its reduction may be
     /// undone.
     pub fn begin_doubt(&mut self, una: u64, reduces: bool) {
