@@ -50,6 +50,8 @@ class Log:
     backend: str | None = None
     """The backend that confirmed the answer, like "Linux 6.12"."""
     notes: list[str] = field(default_factory=list)
+    needs_s: float | None = None
+    """How long a search takes at least, where the budget was far too short for any."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -64,6 +66,7 @@ class Log:
             "seeds": self.seeds,
             "backend": self.backend,
             "notes": self.notes,
+            "needs_s": self.needs_s,
         }
 
     @staticmethod
@@ -80,6 +83,7 @@ class Log:
             dict(plain.get("seeds", {})),
             plain["backend"],
             list(plain["notes"]),
+            plain.get("needs_s"),
         )
 
 
@@ -131,6 +135,14 @@ class Advice:
         """
         ends = self.open.values()
         return any(of for _, of in ends) and all(2 * left > of for left, of in ends)
+
+    def tried(self) -> int:
+        """How many settings the search tried."""
+        return self.log.rounds[0][0] if self.log.rounds else 0
+
+    def has_tried_few(self) -> bool:
+        """Whether the search had no time for most settings."""
+        return len(self.log.left_out) > self.tried()
 
     def breaches(self) -> list[Kept]:
         """The limits that today's setting breaks."""

@@ -284,7 +284,7 @@ def _gains(
     if len(several) == 1:
         return [None] * len(candidates)
     results = Laboratory(asked, folder, 0.0, workers, progress).run(
-        "common", several, asked.points(), range(first, first + SEEDS)
+        "common", several, asked.fresh(), range(first, first + SEEDS)
     )
     told = {one.candidate: one for one in found(table(results, asked), asked.goals, "sim")}
     return [told.get(one.name) for one in candidates]

@@ -28,6 +28,9 @@ LEVEL = 0.95
 LEVEL_OF_CELLS = 0.99
 """Of the map, which has several candidates in each cell."""
 
+FEWEST_OF_CELLS = 5
+"""Fewer runs of one path have intervals at that level which say nothing."""
+
 NEAR = 0.01
 """A candidate that is no more than this share behind counts as equal."""
 
@@ -72,6 +75,16 @@ class Gain:
     worst: float
     """The gain on the path where it is least."""
     worst_point: str
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all runs say the same, since nothing is random."""
+        return self.low is not None and self.low == self.high
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval to tell."""
+        return self.low is not None and self.low != self.high
 
     @property
     def is_better(self) -> bool:
@@ -350,7 +363,9 @@ def by_point(rows: pl.DataFrame, goal: Goal) -> list[dict[str, Any]]:
         one, other = values["value"].to_list(), values["base"].to_list()
         gain = _of_one_path(one, other, goal)
         several = _by_seed([("", one, other)], goal, gain)
-        low, high = limits(several, to, LEVEL_OF_CELLS, "normal")
+        low, high = None, None
+        if len(several) >= FEWEST_OF_CELLS or len(set(several)) == 1:
+            low, high = limits(several, to, LEVEL_OF_CELLS, "normal")
         result.append(
             {"point": str(point), "candidate": str(name), "gain": to(gain), "low": low,
              "high": high,

@@ -78,8 +78,14 @@ class Question:
         return int(self.plan["seed"])
 
     def points(self) -> list[dict[str, Any]]:
-        """The paths that it is about."""
+        """The paths of the search."""
         return ranges.points(self.over, seed=self.seed)
+
+    def fresh(self) -> list[dict[str, Any]]:
+        """The paths of the evidence: where they are drawn from ranges, others than the search saw.
+        Lists have the same paths for both.
+        """
+        return ranges.points(self.over, seed=self.seed, first=1 + ranges.POINTS)
 
     def mine(self) -> list[dict[str, Any]]:
         """The flows of the plan that the advice is for."""
@@ -261,7 +267,7 @@ def _check_points(
     """Whatever a range or a distribution gives must make an experiment, and every value of a list
     or a file.
     """
-    points = asked.points()
+    points = [*asked.points(), *asked.fresh()]
     for key, given in asked.over.items():
         listed = given.get("values", []) if isinstance(given, Mapping) else given
         points += [points[0] | {key: value} for value in listed]

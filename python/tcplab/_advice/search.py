@@ -47,6 +47,8 @@ class _Search:
     """The seeds of the evidence."""
     is_random: bool = True
     """Whether seeds make a difference."""
+    promising: list[Candidate] = field(default_factory=list)
+    """The single settings that did better than today's in the search."""
 
     @property
     def question(self) -> Question:
@@ -99,20 +101,25 @@ def advised(
     """Searches, examines and confirms; and whether it was stopped before its end.
 
     `also` names the optional stages, in this order: the harm to other flows, which comes before the
-    kernel; the reason for the gain, the single settings, the map. Every stage keeps its results in
-    a folder of its own, so that the same call resumes a stopped one; and every stage looks at the
-    time that is left, and does less where that is short.
+    kernel; the reason for the gain, the single settings, the map. Single settings come before all
+    of these where no finalist is better. Every stage keeps its results in a folder of its own, so
+    that the same call resumes a stopped one; and every stage looks at the time that is left, and
+    does less where that is short.
     """
     search = _Search(laboratory, say, Log(notes=list(notes)))
     try:
         _search(search)
         _examine(search)
+        singles_decide = not search.conclude().candidate.settings
+        if singles_decide:
+            _promote(search)
         if BESIDE in also:
             _beside(search)
         _confirm(search, backend)
         if WHY in also:
             _explain(search)
-        _single(search)
+        if not singles_decide:
+            _single(search)
         if MAP in also:
             _map(search)
     except KeyboardInterrupt:
@@ -133,7 +140,9 @@ def _search(search: _Search) -> None:
     log.barred = None if found.barred is None else found.barred.name
     for what in found.shortened:
         search.shortened(what)
+    log.needs_s = found.needs_s
     search.rows, search.is_random = found.rows, found.is_random
+    search.promising = found.promising
 
 
 PAIR = 2
@@ -148,7 +157,7 @@ def _examine(search: _Search) -> None:
     laboratory, question, log = search.laboratory, search.question, search.log
     if not log.finalists:
         return
-    points = question.points()
+    points = question.fresh()
     number = wanted = seeds_each(len(points))
     if len(points) == 1:
         number = wanted = seeds_needed(search.rows, question.goal, log.finalists[0].name)
@@ -187,20 +196,28 @@ FOR_SINGLES = 0.6
 """The share of the time left for the single settings, of which the map takes the rest."""
 
 
-def _single(search: _Search) -> None:
+def _promote(search: _Search) -> None:
+    """Single settings that did better than today's in the search become finalists, since none of
+    the finalists is surely better.
+    """
+    examined = _single(search)
+    search.log.finalists += [one for one in examined if one in search.promising]
+
+
+def _single(search: _Search) -> list[Candidate]:
     """Runs the best value of each setting alone with the seeds of the evidence."""
     laboratory, question, log = search.laboratory, search.question, search.log
     singles = [one for one in log.singles.values() if one not in log.finalists]
     if not log.finalists or not singles:
-        return
-    points = question.points()
+        return []
+    points = question.fresh()
     time_s = FOR_SINGLES * laboratory.left_s()
     fitting = laboratory.fitting(time_s, len(points), len(search.seeds))
     if fitting < len(singles):
         what = "an examination of each setting alone; what makes no difference is not said"
         if fitting < 1:
             log.notes.append(f"Not done within the budget: {what}.")
-            return
+            return []
         search.shortened(
             f"{fitting} of {counted(len(singles), 'single setting')} {were(fitting)} examined, "
             "the best of the search"
@@ -211,6 +228,7 @@ def _single(search: _Search) -> None:
     ):
         several = [Candidate(), *log.finalists, *singles]
         laboratory.run("evidence", several, points, search.seeds)
+    return singles
 
 
 FOR_KERNEL = 0.6
@@ -234,7 +252,7 @@ def _confirm(search: _Search, backend: str | None) -> None:
             "minutes, and the same command goes on from there."
         )
         return
-    points = question.points()
+    points = question.fresh()
     least = 1 if len(points) >= FEWEST else FEWEST
     expected_s = search.cost_s(2 * len(points) * least * KERNEL_COSTS)
     if backend is None and expected_s > 2 * laboratory.left_s():
@@ -319,7 +337,7 @@ def _beside(search: _Search) -> None:
     if has_flow_beside(question):
         return
     seeds = seeds_beside(question)
-    paths = len(question.points())
+    paths = len(question.fresh())
     runs = 2 * BESIDE_COSTS * paths
     least = 1 if paths >= FEWEST else FEWEST
     fitting = int(search.laboratory.left_s() / max(search.cost_s(runs), 1e-9))
@@ -336,7 +354,7 @@ def _beside(search: _Search) -> None:
 def seeds_beside(question: Question) -> range:
     """The seeds that tell what others lose."""
     first = question.seed + 2 * FRESH
-    return range(first, first + (SEEDS if len(question.points()) < FEWEST else 1))
+    return range(first, first + (SEEDS if len(question.fresh()) < FEWEST else 1))
 
 
 def run_beside(
@@ -352,7 +370,7 @@ def run_beside(
     return laboratory.run(
         stage,
         [Candidate(), candidate],
-        question.points(),
+        question.fresh(),
         seeds or seeds_beside(question),
         changes={"flows": [*question.plain["flows"], entry]},
     )

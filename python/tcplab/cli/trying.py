@@ -18,6 +18,7 @@ from tcplab._experiment.reading import loaded
 from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments
 from tcplab.cli import run as runs
+from tcplab.cli._lasting import duration
 from tcplab.cli._output import say
 
 RTT = "40 ms"
@@ -147,8 +148,12 @@ def run(args: argparse.Namespace) -> None:
         say(f"file    {args.save}", file=sys.stderr)
 
 
-def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """The experiment that flags describe, as plain values."""
+def _experiment(
+    values: Mapping[str, list[Any]], spans: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The experiment that flags describe, as plain values. The run is long enough for `spans`, the
+    ranges of flags, if there are any.
+    """
     # The access links have all of the delay; the bottleneck has none.
     flow: dict[str, Any] = {"name": "flow", "from": "left1", "to": "right1"}
     flows = [flow]
@@ -165,7 +170,7 @@ def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": [RTT], "queue": "1 BDP"}
     plain: dict[str, Any] = {
         "name": "try",
-        "duration": "10 s",
+        "duration": duration({**values, **(spans or {})}, has_other="against" in values),
         "network": {"dumbbell": dumbbell},
         "flows": flows,
     }
@@ -208,7 +213,8 @@ def with_ranges(
         for name, one in spans.items()
         if not isinstance(one, dict) or "from" in one
     }
-    plain = _experiment(first)
+    several = {name: one if isinstance(one, list) else [one] for name, one in spans.items()}
+    plain = _experiment(first, several)
     ranges = {key: one for key, one in over.items() if key not in FLAGS}
     for name, one in spans.items():
         if isinstance(one, list) and len(one) == 1:
