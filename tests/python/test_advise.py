@@ -437,7 +437,7 @@ def test_where_nothing_is_random_starts_are_drawn(tmp_path: Path) -> None:
 def test_a_cell_that_cannot_be_told_is_nobodys() -> None:
     def cell(gain: float, low: float, high: float) -> Plain:
         of = {"candidate": "bbr", "gain": gain, "low": low, "high": high}
-        return {terrain.RTT: 40.0, terrain.LOSS: 0.0, **of}
+        return {terrain.RTT: 40.0, terrain.LOSS: 0.0, terrain.BREAKS: False, **of}
 
     def best(one: Plain) -> str:
         return str(terrain.best([one], GOALS["goodput"])[0]["best"])
@@ -874,6 +874,26 @@ def test_ecn_is_tried_where_the_bottleneck_marks() -> None:
 def test_limits_that_no_number_can_have_are_refused(limit: str) -> None:
     with pytest.raises(lab.ConfigError, match=re.escape(limit)):
         limits.read([limit], loaded_flows())
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        ("latency <= 39 ms", "the round trip without queues is 40 ms"),
+        ("goodput >= 10.5 Mbit/s", "the rate of the bottleneck is 10 Mbit/s"),
+    ],
+)
+def test_limits_that_no_setting_can_keep_are_refused(limit: str, why: str) -> None:
+    with pytest.raises(lab.ConfigError, match=f"{re.escape(limit)}.*{why}"):
+        question(loaded(lossy()), limits_=[limit])
+
+
+def test_the_map_leaves_out_what_breaks_a_limit() -> None:
+    cell = {terrain.RTT: 40.0, terrain.LOSS: 0.01, "low": 0.1, "high": 0.3}
+    best = cell | {"candidate": "bbr", "gain": 0.2, terrain.BREAKS: True}
+    next_ = cell | {"candidate": "hybla", "gain": 0.15, terrain.BREAKS: False}
+    (found,) = terrain.best([best, next_], GOALS["goodput"])
+    assert found["best"] == "hybla"
 
 
 def test_a_path_without_a_round_trip_has_no_map() -> None:

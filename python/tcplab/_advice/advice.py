@@ -14,7 +14,7 @@ from tcplab import _core
 from tcplab._advice import causes, terrain
 from tcplab._advice.evidence import Gain, Preference, by_point, found, harm, preferred
 from tcplab._advice.goals import ASKED, OPEN
-from tcplab._advice.keeping import BREAKS, Kept, kept
+from tcplab._advice.keeping import BREAKS, Kept, broken_at, kept
 from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
@@ -248,9 +248,12 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
     if "map" in log.stages:
         mapped = stored(folder / "map")
         points = _points(question, mapped)
-        for cell in by_point(table(mapped, question), question.goal):
+        told = table(mapped, question)
+        beyond = broken_at(told, question.limits)
+        for cell in by_point(told, question.goal):
+            is_out = (cell["candidate"], cell["point"]) in beyond
             rtt, share = points[cell.pop("point")]
-            cells.append({terrain.RTT: rtt, terrain.LOSS: share, **cell})
+            cells.append({terrain.RTT: rtt, terrain.LOSS: share, **cell, terrain.BREAKS: is_out})
         cells = _with_evidence(cells, gains, question)
     paths: list[dict[str, Any]] = []
     if question.over and evidence is not None and candidate.settings:

@@ -202,10 +202,16 @@ def _map(advice: Advice) -> list[Block]:
         "Of each round trip (rows) and each share of losses by chance (columns), the setting that "
         "does best, with its gain and its 99 % interval (5 runs, normal data; of the path itself "
         "that of the evidence). Today's where no interval reaches what is worth a change, and `?` "
-        "where it cannot be told.",
+        f"where it cannot be told.{_limited(advice)}",
         Picture("map", "What does best, by round trip and losses", partial(_drawn_map, cells)),
         Rows(["", *(phrases.loss(one) for one in losses)], rows),
     ]
+
+
+def _limited(advice: Advice) -> str:
+    if not advice.question.limits:
+        return ""
+    return " A setting whose mean breaks a limit somewhere is left out there."
 
 
 def _cell(cell: Mapping[str, Any] | None, goal: Any) -> str:

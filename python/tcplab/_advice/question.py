@@ -198,6 +198,8 @@ def _question(
         if side not in levers.SIDES:
             raise ConfigError(f"may: {side!r} is none of {', '.join(levers.SIDES)}, all")
     bounds = limits.read(asked.get("limits") or [], mine)
+    if not asked["over"]:
+        limits.check(bounds, mine, plan["lanes"])
     found = goals.chosen(asked.get("goals") or [], mine, [one.goal.name for one in bounds])
     draft = Question(
         plain, plan, tuple(names), tuple(entries), tuple(found), {}, asked["over"], asked,
