@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tcplab.cli._lasting import duration
-from tcplab.cli.trying import TRAFFIC
+from tcplab.cli.trying import TRAFFIC, with_ranges
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,13 @@ def test_a_run_with_a_flow_that_never_ends_is_no_longer_than_it_must_be() -> Non
     flags = {"traffic": [{"size": "1 GB"}]}
     assert duration(flags, has_other=True) == "500 s"
     assert duration(flags, has_other=False) == "5000 s"
+
+
+def test_sizes_of_transfers_may_be_a_range() -> None:
+    """`--traffic 1MB..100MB --rate 10M`: the run is long enough for the largest."""
+    given = {"traffic": [{"kind": "bulk", "size": "1MB..100MB"}], "rate": ["10M"]}
+    plain, ranges = with_ranges(given, {})
+    assert ranges == {"flows.flow.traffic.size": {"from": "1MB", "to": "100MB"}}
+    assert plain["flows"][0]["traffic"] == {"kind": "bulk", "size": "1MB"}
+    # 800 Mbit at 10 Mbit/s take 80 s: three times that, and 2 s.
+    assert plain["duration"] == "500 s"

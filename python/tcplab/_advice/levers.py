@@ -136,6 +136,11 @@ def tried(
             raise ConfigError(f"keep: there is no setting {name!r}; there are {', '.join(known)}")
     if change:
         for name in change:
+            if name not in today and name in known and "cc" not in today:
+                raise ConfigError(
+                    f"change: {name}: flows of UDP have no such setting; there are "
+                    f"{', '.join(today)}"
+                )
             if name not in today:
                 raise ConfigError(
                     f"change: there is no setting {name!r}; there are {', '.join(today)}"

@@ -208,7 +208,7 @@ def _than_today(goal: Goal, gain: float) -> str:
 def _limits_at(advice: Advice, point: str) -> str:
     """The interval of the gain on one path."""
     own = next((one for one in advice.paths if one["point"] == point), None)
-    if own is None or own["low"] is None:
+    if own is None or own["low"] == own["high"]:
         return ""
     ends = limits_of(advice.question.goal, own["gain"], (own["low"], own["high"]))
     return f" ({ends}, by {counted(own['n'], 'run')})"

@@ -206,6 +206,10 @@ def with_ranges(
     flag or by key.
     """
     spans = {name: span_or_list(found, f"--{name}") for name, found in values.items()}
+    sizes = _sizes(spans.get("traffic"))
+    if sizes is not None:
+        over = {"flows.flow.traffic.size": sizes, **over}
+        spans["traffic"] = [{"kind": "bulk", "size": end} for end in sizes.values()][:1]
     spans |= {name: one for name, one in over.items() if name in FLAGS}
     # What is drawn has no first value; that of the flag stands until then.
     first = {
@@ -214,6 +218,8 @@ def with_ranges(
         if not isinstance(one, dict) or "from" in one
     }
     several = {name: one if isinstance(one, list) else [one] for name, one in spans.items()}
+    if sizes is not None:
+        several["traffic"] = [{"size": end} for end in sizes.values()]
     plain = _experiment(first, several)
     ranges = {key: one for key, one in over.items() if key not in FLAGS}
     for name, one in spans.items():
@@ -225,6 +231,16 @@ def with_ranges(
             plain["let"] = {"rtt": first[name][0] if name in first else RTT}
         ranges[path] = one
     return plain, ranges
+
+
+def _sizes(traffic: Any) -> dict[str, Any] | None:
+    """The range of sizes, `1MB..100MB`, if that is the traffic."""
+    only = traffic[0] if isinstance(traffic, list) and len(traffic) == 1 else None
+    size = only.get("size") if isinstance(only, Mapping) else None
+    if not isinstance(size, str) or ".." not in size:
+        return None
+    found = span_or_list(size, "--traffic")
+    return found if isinstance(found, dict) else None
 
 
 def span_or_list(given: str | list[Any], place: str) -> dict[str, Any] | list[Any]:
