@@ -41,6 +41,15 @@ def test_a_run_with_a_flow_that_never_ends_is_no_longer_than_it_must_be() -> Non
     assert duration(flags, has_other=False) == "5000 s"
 
 
+def test_a_search_over_a_fast_and_short_path_has_shorter_runs() -> None:
+    # 100 Gbit in 10 s, and 2,000 round trips of 0.1 ms in 0.2 s; of 10 ms, in 20 s.
+    fast = {"rate": ["10G"], "rtt": ["0.1 ms"]}
+    assert duration(fast, has_other=False, is_searched=True) == "1 s"
+    assert duration(fast, has_other=False) == "10 s"
+    assert duration(fast | {"rtt": ["10 ms"]}, has_other=False, is_searched=True) == "10 s"
+    assert duration(fast | {"rate": ["1G"]}, has_other=False, is_searched=True) == "10 s"
+
+
 def test_sizes_of_transfers_may_be_a_range() -> None:
     """`--traffic 1MB..100MB --rate 10M`: the run is long enough for the largest."""
     given = {"traffic": [{"kind": "bulk", "size": "1MB..100MB"}], "rate": ["10M"]}

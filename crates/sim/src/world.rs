@@ -206,7 +206,7 @@ impl<'a> World<'a> {
             } else {
                 match event {
                     Event::Delivered { to, packet } => self.deliver_other(*to, *packet),
-                    Event::Left { to, packet } => self.on_left(*to, *packet),
+                    Event::Left { to, packet } => self.on_tx_completion(*to, *packet),
                     Event::Connection(timer) => self.on_connection_timer(*timer),
                     Event::Timer(timer) => self.on_timer(*timer),
                 }
@@ -425,15 +425,15 @@ impl<'a> World<'a> {
         let others: Vec<_> = others.filter(|&other| self.nodes(other) == between).collect();
         for other in others {
             if let Some(mtu) = self.known_mtu(other) {
-                self.connections.ends[other].endpoint.hear_mtu(mtu);
+                self.connections.ends[other].endpoint.on_route_mtu(mtu);
             }
         }
     }
 
-    /// Tells this end the path MTU, if its host has learned it and uses it.
-    fn know_mtu(&mut self, end: usize) {
+    /// Gives this end the path MTU that its host has cached, if it discovers path MTUs.
+    fn set_cached_mtu(&mut self, end: usize) {
         if let Some(mtu) = self.known_mtu(end) {
-            self.connections.ends[end].endpoint.know_mtu(mtu);
+            self.connections.ends[end].endpoint.set_cached_mtu(mtu);
         }
     }
 
@@ -461,8 +461,8 @@ impl<'a> World<'a> {
         let stack = self.stack_of(end);
         let is_fast = stack.fast_open;
         // Either host may have learned the path MTU from an earlier connection.
-        self.know_mtu(end);
-        self.know_mtu(end ^ 1);
+        self.set_cached_mtu(end);
+        self.set_cached_mtu(end ^ 1);
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
         *last = self.turns;
         match &self.known {

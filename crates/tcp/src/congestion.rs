@@ -26,7 +26,7 @@ pub(crate) struct CongestionWindow {
     credit_bytes: u64,
     /// Segments with data that arrived before there was a controller, and that Linux tells its own
     /// of.
-    unheard: u32,
+    early_arrivals: u32,
     /// The peer is to be told that the window was reduced (RFC 3168 §6.1.2).
     owes_cwr: bool,
 }
@@ -55,7 +55,7 @@ impl CongestionWindow {
                 longest_burst: None,
             },
             credit_bytes: 0,
-            unheard: 0,
+            early_arrivals: 0,
             owes_cwr: false,
         }
     }
@@ -110,7 +110,7 @@ impl CongestionWindow {
     #[cold]
     fn follow_threshold(&mut self) {
         if let Some(target) = self.control.ssthresh {
-            self.aim_at(target);
+            self.set_target(target);
         }
     }
 
@@ -216,12 +216,12 @@ impl CongestionWindow {
 
     /// The reduction leads to the controller's newest threshold.
     pub fn deepen_reduction(&mut self) {
-        self.aim_at(self.target());
+        self.set_target(self.target());
     }
 
-    fn aim_at(&mut self, target: u64) {
+    fn set_target(&mut self, target: u64) {
         if let Some(reduction) = self.reduction_mut() {
-            reduction.aim_at(target);
+            reduction.set_target(target);
         }
     }
 
@@ -282,14 +282,14 @@ impl CongestionWindow {
 
     /// Whether new data left since validation last looked.
     #[inline]
-    pub fn has_news(&self) -> bool {
-        self.controller.as_ref().is_some_and(|it| it.validation.has_news())
+    pub fn has_sent_data(&self) -> bool {
+        self.controller.as_ref().is_some_and(|it| it.validation.has_sent_data())
     }
 
     /// Whether new data left since validation last looked; clears the flag.
     #[inline]
-    pub fn take_news(&mut self) -> bool {
-        self.controller.as_mut().is_some_and(|it| it.validation.take_news())
+    pub fn take_sent_data(&mut self) -> bool {
+        self.controller.as_mut().is_some_and(|it| it.validation.take_sent_data())
     }
 
     /// The window has just been decided upon (`snd_cwnd_stamp`).
@@ -348,13 +348,13 @@ impl CongestionWindow {
         std::mem::take(&mut self.owes_cwr)
     }
 
-    /// Data arrived before there was a controller.
-    pub fn note_unheard(&mut self) {
-        self.unheard += 1;
+    /// A data segment arrived before the controller was created.
+    pub fn note_early_arrival(&mut self) {
+        self.early_arrivals += 1;
     }
 
-    /// Segments that arrived before there was a controller; the count begins anew.
-    pub fn take_unheard(&mut self) -> u32 {
-        std::mem::take(&mut self.unheard)
+    /// The number of data segments that arrived before the controller was created; resets it.
+    pub fn take_early_arrivals(&mut self) -> u32 {
+        std::mem::take(&mut self.early_arrivals)
     }
 }

@@ -28,14 +28,14 @@ impl DelayedAck {
         Self { due: Time::NEVER, pending: 0, quick: settings.quick_ack, linux: None }
     }
 
-    /// An ACK must leave now.
+    /// An ACK must be sent at once.
     #[inline]
-    pub fn hurry(&mut self) {
+    pub fn ack_now(&mut self) {
         self.due = Time::ZERO;
     }
 
-    /// An ACK is owed, and must leave then at the latest.
-    pub fn put_off(&mut self, until: Time) {
+    /// An ACK must be sent at this time at the latest.
+    pub fn delay_ack(&mut self, until: Time) {
         self.due = self.due.min(until);
     }
 
@@ -44,13 +44,13 @@ impl DelayedAck {
     pub fn on_data(&mut self, now: Time, reception: Reception, segments: u64, settings: &Settings) {
         let delay = match (reception, settings.delayed_ack) {
             (Reception::Nothing, _) => return,
-            (Reception::Irregular, _) | (_, None) => return self.hurry(),
+            (Reception::Irregular, _) | (_, None) => return self.ack_now(),
             (Reception::InOrder, Some(delay)) => delay,
         };
         self.pending += segments as u32;
         if self.pending >= settings.ack_every || self.quick > 0 {
             self.quick = self.quick.saturating_sub(1);
-            self.hurry();
+            self.ack_now();
         } else if self.due == Time::NEVER {
             self.due = now + delay;
         }
@@ -93,11 +93,11 @@ impl DelayedAck {
         self.held_from().map(|from| from + SLACK)
     }
 
-    /// The buffer is short of memory: no more quick ACKs, so that its sender slows down.
+    /// The receive buffer is short of memory: ends quickack mode, so that the sender slows down.
     #[cold]
-    pub fn stop_hurrying(&mut self) {
+    pub fn end_quickack(&mut self) {
         if let Some(linux) = &mut self.linux {
-            linux.stop_hurrying();
+            linux.end_quickack();
         }
     }
 
@@ -106,14 +106,14 @@ impl DelayedAck {
         if let Some(linux) = &mut self.linux {
             linux.on_old(recent, window, settings);
         }
-        self.hurry();
+        self.ack_now();
     }
 
     /// The application has read; `next` is expected, and what came before `acked` is acknowledged.
     #[inline]
     pub fn on_read(&mut self, next: u64, acked: u64, holds_nothing: bool) {
         if self.linux.as_ref().is_some_and(|linux| linux.on_read(next, acked, holds_nothing)) {
-            self.hurry();
+            self.ack_now();
         }
     }
 

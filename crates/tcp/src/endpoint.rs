@@ -130,7 +130,7 @@ pub struct Endpoint {
     pub(crate) last_ack_sent: u64,
     pub(crate) time_wait_until: Time,
     /// Its application is gone.
-    pub(crate) is_left: bool,
+    pub(crate) is_orphan: bool,
     /// The remains of the end, once a late segment has come for them.
     pub(crate) time_wait: Option<Box<TimeWait>>,
     /// Repetitions since the peer was last heard to make progress.
@@ -185,7 +185,7 @@ impl Endpoint {
             answered_unacceptable: None,
             last_ack_sent: 0,
             time_wait_until: Time::NEVER,
-            is_left: false,
+            is_orphan: false,
             time_wait: None,
             attempts: 0,
             probes: 0,
@@ -295,7 +295,7 @@ impl Endpoint {
             let holds_nothing = self.receive.readable() == 0 && !self.receive.has_gap();
             self.delayed_ack.on_read(self.receive.next, self.last_ack_sent, holds_nothing);
             if self.receive.should_update() {
-                self.delayed_ack.hurry();
+                self.delayed_ack.ack_now();
             }
         }
         bytes
@@ -425,13 +425,12 @@ impl Endpoint {
         self.send.departure().paced_until()
     }
 
-    /// The ACK that is held back leaves.
-    pub fn let_go(&mut self) {
-        self.delayed_ack.hurry();
+    /// Sends the ACK that ACK compression holds back.
+    pub fn send_held_ack(&mut self) {
+        self.delayed_ack.ack_now();
     }
 
-    /// Time has passed: whatever is due is done. Says whether that turned the kernel's wheel of
-    /// timers.
+    /// Runs all timers that have expired. Returns whether the kernel's timer wheel was among them.
     pub fn on_timer(&mut self, now: Time) -> bool {
         let turns = self.wheel_runs_out(now);
         if turns {
@@ -442,7 +441,7 @@ impl Endpoint {
         }
         self.send.on_timers(Context { now, settings: &self.settings });
         if self.keepalive.as_ref().is_some_and(|alive| alive.due <= now) {
-            self.look_after_peer(now);
+            self.on_keepalive_timer(now);
         }
         self.delayed_ack.on_timer(now, self.send.rtt.rto(&self.settings.rto_limits()));
         if self.send.timer.at <= now {
@@ -472,7 +471,7 @@ impl Endpoint {
         let is_probe = !is_opening && !self.send.has_outstanding();
         let is_first = if is_probe { self.probes == 0 } else { self.attempts == 0 };
         if is_first {
-            self.begin_silence(now);
+            self.start_user_timeout(now);
         }
         // Without retries, one probe is still due.
         if self.is_given_up(now) || self.attempts >= most + u32::from(is_probe) {
@@ -525,7 +524,7 @@ impl Endpoint {
         if self.state.carries_data() && !self.owes_before_data() {
             self.poll_data(now)
         } else {
-            self.poll_otherwise(now)
+            self.poll_control(now)
         }
     }
 
@@ -542,9 +541,9 @@ impl Endpoint {
             && !(self.owes_syn || self.owes_probe || self.owes_before_data())
     }
 
-    /// A segment that leaves before data, or without any.
+    /// The next segment without new data: a handshake segment, a probe, or an ACK.
     #[inline(never)]
-    fn poll_otherwise(&mut self, now: Time) -> Option<Segment> {
+    fn poll_control(&mut self, now: Time) -> Option<Segment> {
         if let Some(reset) = self.owes_reset.take() {
             return Some(*reset);
         }
@@ -576,7 +575,7 @@ impl Endpoint {
             Some(data) => (self.flags_of(data), data.start, data.payload),
             None => (self.flags_of_ack(), self.due_ack(now)?, 0),
         };
-        Some(self.dress(now, flags, start, payload))
+        Some(self.segment_with_options(now, flags, start, payload))
     }
 
     /// The data of the next segment, if one may leave.
@@ -625,7 +624,7 @@ impl Endpoint {
             self.send.begin(since, (self.build_control)(start), &self.settings);
             // An end that only closes has nothing that a window would decide.
             if self.settings.behaviour.controls_from_establishment && self.send.unsent() > 0 {
-                self.send.tell_of_request(now);
+                self.send.report_early_arrivals(now);
             }
             // In Linux the SYN-ACK sets the rate, before the window that was asked for does
             // (`tcp_finish_connect`): if the SYN timed out, by the one segment that this left
@@ -653,7 +652,7 @@ impl Endpoint {
     fn poll_ack(&mut self, now: Time) -> Option<Segment> {
         let start = self.due_ack(now)?;
         let flags = self.flags_of_ack();
-        Some(self.bare(now, flags, start))
+        Some(self.segment_without_data(now, flags, start))
     }
 
     /// Where a segment without data begins: an ACK that is due, or a probe of a closed window.
@@ -670,8 +669,8 @@ impl Endpoint {
     }
 
     /// A segment without data.
-    pub(crate) fn bare(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
-        self.dress(now, flags, start, 0)
+    pub(crate) fn segment_without_data(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
+        self.segment_with_options(now, flags, start, 0)
     }
 
     #[inline]
@@ -704,18 +703,24 @@ impl Endpoint {
         flags
     }
 
-    /// A segment with acknowledgment, window and options, as every one after the handshake has
-    /// them.
+    /// A segment with the acknowledgment, the window and the options that every segment after the
+    /// handshake has.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
-    pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
+    pub(crate) fn segment_with_options(
+        &mut self,
+        now: Time,
+        flags: Flags,
+        start: u64,
+        payload: u16,
+    ) -> Segment {
         if self.send.departure().has_path() {
             self.send.look_route_up();
         }
         let scale = self.receive.window_scale;
         let (window, is_short) = self.receive.offer(scale);
         if is_short {
-            self.delayed_ack.stop_hurrying();
+            self.delayed_ack.end_quickack();
         }
         let seq = self.send.origin.number(start);
         let ack = self.receive.origin.number(self.receive.next);
@@ -782,9 +787,9 @@ impl Endpoint {
     /// None of the connection's timers is needed any more (`tcp_clear_xmit_timers`).
     pub(crate) fn drop_timers(&mut self) {
         self.send.timer.stop();
-        self.send.timer.place.leave();
+        self.send.timer.place.stop();
         if let Some(place) = self.delayed_ack.place() {
-            place.leave();
+            place.stop();
         }
         self.keepalive = None;
     }

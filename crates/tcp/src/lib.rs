@@ -42,6 +42,9 @@
 //! | scoreboard, loss detection, RACK, TLP, duplicate ACKs, undo | `loss` and its folder |
 //! | the controller, reductions (PRR), rounds, growth | `congestion`, `congestion::reduction` |
 //! | send buffer; the calls that reach it | `departure::send_buffer`; `departure::calls` |
+//! | Nagle's algorithm and corking | `departure::tso` (`may_end_small`), `sender::output` (`may_send_small`), `departure::calls` |
+//! | zero-window probes | `sender::rto_timer` (when), `endpoint` (`probe_closed_window`) |
+//! | window scaling: the shift offered, and windows by it | `endpoint::handshake`, `receiver` (`offer`), `receiver::autotune` (`window`) |
 //! | TSO bursts; pacing; small queues | `departure::tso`; `departure::pacing`; `departure::small_queue` |
 //! | the pacing rate and what a burst asks of the other owners | `sender::bursts` |
 //! | path MTU: what is told and searched for; what the sender does for it; ICMP notices and black holes | `departure::path_mtu`; `sender::path_mtu`; `endpoint::path_mtu` |

@@ -49,7 +49,7 @@ impl AtRest for Loss {
 impl Loss {
     /// The segments sent and not acknowledged.
     #[inline]
-    pub fn board(&self) -> &Scoreboard {
+    pub fn scoreboard(&self) -> &Scoreboard {
         &self.board
     }
 
@@ -125,7 +125,7 @@ impl Loss {
     /// The segment that starts at `start` leaves once more. Returns its place.
     pub fn resend(&mut self, now: Time, start: u64) -> usize {
         let place = self.board.resend(now, start);
-        self.undo.on_again(now);
+        self.undo.on_retransmit(now);
         place
     }
 
@@ -172,9 +172,9 @@ impl Loss {
         (begins, is_owed && recovery.stalled && recovery.phase == Phase::Loss)
     }
 
-    /// No retransmission leaves regardless of the window any more.
+    /// No retransmission may leave regardless of the window any more.
     #[inline]
-    pub fn waive_retransmission(&mut self) {
+    pub fn clear_forced_retransmission(&mut self) {
         self.recovery.owes_retransmission = false;
     }
 
@@ -219,12 +219,12 @@ impl Loss {
         self.recovery.dup_delivered = 0;
     }
 
-    /// Lost segments are not sent again for now.
-    pub fn hold_repairs(&mut self) {
+    /// Retransmits no lost segments until told otherwise.
+    pub fn hold_retransmissions(&mut self) {
         self.recovery.repair = Repair::Nothing;
     }
 
-    /// Lost segments may be sent again.
+    /// Allows lost segments to be retransmitted.
     pub fn repair_lost(&mut self) {
         self.recovery.repair = Repair::Lost;
     }
@@ -261,12 +261,12 @@ impl Loss {
 
     /// The SYN timed out; `frto`: that may have been spurious.
     #[cold]
-    pub fn doubt_timeout(&mut self, frto: bool) {
-        self.recovery.doubt_timeout(frto);
+    pub fn on_syn_timeout(&mut self, frto: bool) {
+        self.recovery.on_syn_timeout(frto);
     }
 
-    /// The timeout was needed.
-    pub fn believe_timeout(&mut self) {
+    /// The timeout was not spurious.
+    pub fn confirm_timeout(&mut self) {
         self.recovery.frto = false;
     }
 

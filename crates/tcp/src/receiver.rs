@@ -110,8 +110,8 @@ impl Receiver {
         }
     }
 
-    /// The options are agreed on: full segments carry so many bytes (`tp->advmss`).
-    pub fn settle(&mut self, segment: u16) {
+    /// Sets the payload of a full segment, after the options are negotiated (`tp->advmss`).
+    pub fn set_advertised_mss(&mut self, segment: u16) {
         if let Some((mss, _)) = &mut self.begins_as_linux {
             *mss = segment;
         }
@@ -119,7 +119,7 @@ impl Receiver {
 
     /// The options are agreed on before a window was offered.
     pub fn open_for(&mut self, segment: u16, settings: &Settings) {
-        self.settle(segment);
+        self.set_advertised_mss(segment);
         if self.begins_as_linux.is_some() {
             self.edge =
                 1 + Linux::new(settings, segment, self.largest(), self.pages).first_window();
@@ -179,10 +179,10 @@ impl Receiver {
         self.linux.as_ref().map_or_else(bytes, |linux| linux.memory())
     }
 
-    /// Memory is short: where more than half of the buffer is in use, the window becomes small.
-    pub fn press(&mut self) {
+    /// Memory is short: if more than half of the buffer is in use, the window becomes small.
+    pub fn on_memory_pressure(&mut self) {
         if let Some(linux) = &mut self.linux {
-            linux.press();
+            linux.on_memory_pressure();
         }
     }
 

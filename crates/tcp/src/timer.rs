@@ -138,8 +138,8 @@ impl Place {
         is_over
     }
 
-    /// The timer is taken out of the wheel, and turns nothing any more (`sk_stop_timer`).
-    pub fn leave(&mut self) {
+    /// Removes the timer from the wheel (`sk_stop_timer`).
+    pub fn stop(&mut self) {
         (self.tick, self.is_pending) = (None, false);
     }
 

@@ -52,13 +52,13 @@ impl CwndValidation {
     /// Whether data left since the last look.
     #[inline]
     #[must_use]
-    pub fn has_news(&self) -> bool {
+    pub fn has_sent_data(&self) -> bool {
         self.has_sent
     }
 
     /// The same; the look is taken.
     #[inline]
-    pub fn take_news(&mut self) -> bool {
+    pub fn take_sent_data(&mut self) -> bool {
         std::mem::take(&mut self.has_sent)
     }
 

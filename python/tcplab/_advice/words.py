@@ -71,7 +71,7 @@ def answer(advice: Advice) -> list[str]:
     if advice.log.needs_s is not None:
         return [
             "Nothing can be told within the budget: a search that tells anything takes about "
-            f"{_time(advice.log.needs_s)} here. Give a larger `--budget`, or shorter runs."
+            f"{_time(advice.log.needs_s)} here. Give a larger `--budget`, or a shorter `duration`."
         ]
     if gain is None:
         return [

@@ -9,6 +9,8 @@ from typing import Any
 from tcplab._core import ConfigError
 from tcplab._experiment.quantities import quantity
 
+USUAL_S, SHORT_S = 10, 1
+
 ENDLESS_S = 500
 """The longest run of flows that never end."""
 
@@ -21,6 +23,11 @@ PATIENCE = 3
 ROUND_TRIPS = 50
 """The fewest in a run: slow start alone takes ten."""
 
+MANY_BITS = 2e10
+"""So many bits, 1.7 million packets, in a run of thousands are too many for a search."""
+
+MANY_ROUND_TRIPS = 2000
+
 MSS = 1448
 
 MATHIS = math.sqrt(1.5)
@@ -29,9 +36,12 @@ MATHIS = math.sqrt(1.5)
 """
 
 
-def duration(flags: Mapping[str, Iterable[Any]], *, has_other: bool) -> str:
+def duration(
+    flags: Mapping[str, Iterable[Any]], *, has_other: bool, is_searched: bool = False
+) -> str:
     """A duration with enough round trips, in which transfers of a known size end, over the worst of
-    the paths. `has_other` says that another flow lasts as long as the run.
+    the paths. `has_other` says that another flow lasts as long as the run, `is_searched` that there
+    are thousands of runs: fast and short paths then have shorter ones.
     """
     size = max((_bytes(one) for one in flags.get("traffic", ())), default=0.0)
     rate = min(_numbers(flags.get("rate", ()), "mbit_s"), default=10.0)
@@ -42,8 +52,12 @@ def duration(flags: Mapping[str, Iterable[Any]], *, has_other: bool) -> str:
     if loss > 0:
         least_s = max(least_s, size * rtt_s * math.sqrt(loss) / (MSS * MATHIS))
     needed_s = PATIENCE * least_s + ROUND_TRIPS * rtt_s
+    fastest = max(_numbers(flags.get("rate", ()), "mbit_s"), default=10.0)
+    is_long = 1e6 * fastest * USUAL_S > MANY_BITS
+    if is_searched and not size and is_long and MANY_ROUND_TRIPS * rtt_s <= SHORT_S:
+        return f"{SHORT_S} s"
     most_s = LONGEST_S if size and not has_other else ENDLESS_S
-    steps = [digit * 10**power for power in range(1, 4) for digit in (1, 2, 5)]
+    steps = [digit * USUAL_S * 10**power for power in range(3) for digit in (1, 2, 5)]
     return f"{next((one for one in steps if needed_s <= one < most_s), most_s)} s"
 
 

@@ -151,8 +151,8 @@ def run(args: argparse.Namespace) -> None:
 def _experiment(
     values: Mapping[str, list[Any]], spans: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The experiment that flags describe, as plain values. The run is long enough for `spans`, the
-    ranges of flags, if there are any.
+    """The experiment that flags describe, as plain values. For a search, whose flags have `spans`
+    of values, the run is long enough for all of these.
     """
     # The access links have all of the delay; the bottleneck has none.
     flow: dict[str, Any] = {"name": "flow", "from": "left1", "to": "right1"}
@@ -170,7 +170,11 @@ def _experiment(
     dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": [RTT], "queue": "1 BDP"}
     plain: dict[str, Any] = {
         "name": "try",
-        "duration": duration({**values, **(spans or {})}, has_other="against" in values),
+        "duration": duration(
+            {**values, **(spans or {})},
+            has_other="against" in values,
+            is_searched=spans is not None,
+        ),
         "network": {"dumbbell": dumbbell},
         "flows": flows,
     }

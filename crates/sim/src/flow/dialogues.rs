@@ -101,10 +101,10 @@ impl<'a> World<'a> {
             }
             Kind::Web(page) if page.spec.persistent => match self.take_session(number) {
                 Some(session) => self.begin_session(pair, session),
-                None => self.leave(end),
+                None => self.orphan(end),
             },
             Kind::Web(_) => {
-                self.leave(end);
+                self.orphan(end);
                 // The FIN leaves before the next SYN.
                 self.serve(end);
                 self.begin_session_over_new(number);
@@ -119,8 +119,8 @@ impl<'a> World<'a> {
     }
 
     /// The end sends no more requests, and does not wait.
-    fn leave(&mut self, end: usize) {
-        self.asked_all(end).leave();
+    fn orphan(&mut self, end: usize) {
+        self.asked_all(end).orphan();
     }
 
     fn asked_all(&mut self, end: usize) -> &mut Endpoint {

@@ -147,7 +147,7 @@ impl World<'_> {
 
     /// A packet has left its sender's device.
     #[cold]
-    pub(super) fn on_left(&mut self, to: EndpointId, packet: Packet) {
+    pub(super) fn on_tx_completion(&mut self, to: EndpointId, packet: Packet) {
         let Packet::Tcp(segment) = packet else { return };
         // The route ends at the other end, or at a gate.
         let sender = match to.0 {
@@ -161,7 +161,7 @@ impl World<'_> {
         let End { endpoint, host, .. } = &mut self.connections.ends[sender];
         let host = *host as usize;
         if segment.payload > 0
-            && endpoint.on_left(segment.payload)
+            && endpoint.on_tx_completion(segment.payload)
             && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
         {
             // A kernel does so in a tasklet, once it has received all packets of the nanosecond.

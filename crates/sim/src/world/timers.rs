@@ -104,7 +104,7 @@ impl World<'_> {
         }
         self.serve(end);
         if lets_go {
-            self.let_go(now);
+            self.send_compressed_acks(now);
         }
     }
 
@@ -133,7 +133,7 @@ impl World<'_> {
     /// order of their latest expiry, up to the first that is not due, such as the pacing timer that
     /// its sender has just armed (`__hrtimer_run_queues`).
     #[cold]
-    fn let_go(&mut self, now: Time) {
+    fn send_compressed_acks(&mut self, now: Time) {
         let holding = std::mem::take(&mut self.holding);
         let ends = &self.connections.ends;
         let held_from = |end: usize| ends[end].endpoint.held_from();
@@ -152,7 +152,7 @@ impl World<'_> {
         // Equal times go in the order in which the timers were set.
         ready.sort_by_key(|&(from, _)| from);
         for (_, end) in ready {
-            self.connections.ends[end].endpoint.let_go();
+            self.connections.ends[end].endpoint.send_held_ack();
             self.serve(end);
         }
     }

@@ -79,8 +79,8 @@ impl CwndReduction {
         }
     }
 
-    /// Leads to this window from now on.
-    pub fn aim_at(&mut self, target: u64) {
+    /// Sets the window at which the reduction ends.
+    pub fn set_target(&mut self, target: u64) {
         self.target = target;
     }
 

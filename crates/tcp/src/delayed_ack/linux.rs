@@ -128,7 +128,7 @@ impl LinuxDelayedAck {
     }
 
     /// No more quick ACKs.
-    pub fn stop_hurrying(&mut self) {
+    pub fn end_quickack(&mut self) {
         self.quick = 0;
     }
 
@@ -193,7 +193,7 @@ impl LinuxDelayedAck {
 
     /// The first mark came, or what could not be marked.
     pub fn on_mark(&mut self, window: u64) {
-        self.quicken(window, MARK_QUICKENS);
+        self.enter_quickack(window, MARK_QUICKENS);
         self.is_interactive = false;
         self.ato = ATO_MIN;
     }
@@ -202,13 +202,13 @@ impl LinuxDelayedAck {
     /// for it counts among the quick ones unless an ACK has left since the segment was new
     /// (`tcp_data_queue`, and `tcp_send_dupack` for what is older).
     pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
-        self.quicken(window, settings.quick_ack);
+        self.enter_quickack(window, settings.quick_ack);
         self.is_interactive = false;
         self.ato = ATO_MIN;
         self.scheduled |= recent;
     }
 
-    fn quicken(&mut self, window: u64, most: u32) {
+    fn enter_quickack(&mut self, window: u64, most: u32) {
         let segments = window / (2 * self.full);
         let segments = if segments == 0 { 2 } else { segments }.min(u64::from(most));
         self.quick = self.quick.max(segments as u32);
@@ -217,7 +217,7 @@ impl LinuxDelayedAck {
     fn adapt(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
         let rto = arrived.rto.as_millis();
         if self.ato == 0 {
-            self.quicken(arrived.window, settings.quick_ack);
+            self.enter_quickack(arrived.window, settings.quick_ack);
             self.ato = ATO_MIN;
         } else {
             let gap = clock(now) - self.last_arrival;
@@ -226,7 +226,7 @@ impl LinuxDelayedAck {
             } else if gap < self.ato {
                 self.ato = ((self.ato >> 1) + gap).min(rto).min(DELAY_MAX);
             } else if gap > rto {
-                self.quicken(arrived.window, settings.quick_ack);
+                self.enter_quickack(arrived.window, settings.quick_ack);
             }
         }
         self.last_arrival = clock(now);

@@ -51,7 +51,7 @@ impl Departure {
         buffer.lowat = least(lowat, settings.most_unsent);
         buffer.is_copied = self.copies;
         // Unless the ACK that may have made room found nothing that could leave.
-        buffer.tell_room_after_ack(window.cwnd, window.has_room(), unsent);
+        buffer.signal_write_space_after_ack(window.cwnd, window.has_room(), unsent);
         buffer.poll(unsent);
         let taken = buffer.write(bytes, unsent, sizes);
         if std::mem::take(&mut buffer.is_corked) {
@@ -82,16 +82,16 @@ impl Departure {
     /// All that an ACK lets go has left: the application may hear of room. Says whether the buffer
     /// was fitted to the window.
     #[inline]
-    pub fn tell_room_after_ack(&mut self, window: Window, unsent: u64) -> bool {
+    pub fn signal_write_space_after_ack(&mut self, window: Window, unsent: u64) -> bool {
         let has_room = window.has_room();
-        self.buffer
-            .as_mut()
-            .is_some_and(|buffer| buffer.tell_room_after_ack(window.cwnd, has_room, unsent))
+        self.buffer.as_mut().is_some_and(|buffer| {
+            buffer.signal_write_space_after_ack(window.cwnd, has_room, unsent)
+        })
     }
 
     /// The application waits for room.
-    pub fn owes_room(&self) -> bool {
-        self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room())
+    pub fn owes_write_space(&self) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.owes_write_space())
     }
 
     /// Bytes of memory that written data takes, where a buffer of packets holds it.
@@ -262,8 +262,8 @@ impl Departure {
     }
 
     /// Whether the packet that this place lies in was sent again.
-    pub fn was_again(&self, place: u64) -> bool {
-        self.buffer.as_ref().is_some_and(|buffer| buffer.was_again(place))
+    pub fn was_retransmitted(&self, place: u64) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.was_retransmitted(place))
     }
 
     /// Whether a packet that ends here is marked as pushed.

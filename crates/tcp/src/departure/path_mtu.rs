@@ -186,8 +186,8 @@ impl Departure {
         true
     }
 
-    /// The options of segments are agreed on, which take so much; `mss` is what they leave.
-    pub fn settle_size(&mut self, mss: u16, options: u16) -> Option<u16> {
+    /// Sets the size of the options in each segment, after they are negotiated.
+    pub fn set_options_size(&mut self, mss: u16, options: u16) -> Option<u16> {
         let path = self.path.as_mut()?;
         (path.clamp, path.options) = (mss + options, options);
         Some(path.mss())
@@ -254,8 +254,8 @@ impl Departure {
         self.path.as_mut().map_or(0, |path| std::mem::take(&mut path.failed))
     }
 
-    /// The largest payload that the path takes as far as was told, options included.
-    pub fn told_mss(&self) -> Option<u16> {
+    /// The largest payload that the path carries, by the ICMP messages received; options included.
+    pub fn path_mss(&self) -> Option<u16> {
         self.path.as_ref().map(|path| path.mtu.saturating_sub(HEADERS))
     }
 }
@@ -327,11 +327,11 @@ impl Departure {
         true
     }
 
-    /// Something is sent again: what becomes of a probe does not tell any more. Returns when it
-    /// counts as sent: Linux does not look at the clock for a notice, so that what was too large
-    /// seems to leave when something left before.
+    /// A segment is retransmitted: the fate of a probe says nothing about the path MTU any more.
+    /// Returns the departure time that the segment gets. After an ICMP message Linux does not read
+    /// the clock, so a segment that was too large gets the time of the previous transmission.
     #[inline]
-    pub fn on_again(&mut self, now: Time) -> Time {
+    pub fn on_retransmit(&mut self, now: Time) -> Time {
         if self.path.is_some() { self.forget_probe(now) } else { now }
     }
 

@@ -88,7 +88,7 @@ pub(crate) struct SendBuffer {
     /// The application waits for room.
     sleeps: bool,
     /// The application is told when there is room (`SOCK_NOSPACE`).
-    owes_room: bool,
+    owes_write_space: bool,
     /// An ACK has come since then that may have made some.
     is_acked: bool,
     /// A call of the application is not done: it goes on with what is left of it.
@@ -149,7 +149,7 @@ impl SendBuffer {
             packet: 0,
             unpushed: 0,
             sleeps: false,
-            owes_room: false,
+            owes_write_space: false,
             is_acked: false,
             is_in_call: false,
             is_tight: false,
@@ -203,9 +203,9 @@ impl SendBuffer {
         self.used
     }
 
-    /// The application is told when there is room.
-    pub fn owes_room(&self) -> bool {
-        self.owes_room
+    /// Whether the application waits for room in the buffer, and is to be told of it.
+    pub fn owes_write_space(&self) -> bool {
+        self.owes_write_space
     }
 
     fn expand(&mut self, cwnd: u64) {
@@ -241,7 +241,7 @@ impl SendBuffer {
             }
             if room == 0 {
                 if self.is_full(unsent + taken) {
-                    (self.sleeps, self.owes_room) = (true, true);
+                    (self.sleeps, self.owes_write_space) = (true, true);
                     self.dozes = self.lowat.is_some() && !self.polls;
                     if self.is_in_chunk() {
                         self.push_tail();
@@ -325,7 +325,7 @@ impl SendBuffer {
 
     /// Data written before the wait has left as far as it can.
     fn fall_asleep(&mut self) {
-        self.owes_room |= std::mem::take(&mut self.dozes);
+        self.owes_write_space |= std::mem::take(&mut self.dozes);
     }
 
     /// Whether what is written next belongs to a call that has begun.
@@ -362,7 +362,7 @@ impl SendBuffer {
     pub fn look_again(&mut self) {
         self.fall_asleep();
         self.go_on();
-        self.is_acked = self.owes_room;
+        self.is_acked = self.owes_write_space;
     }
 
     /// The persist timer ran out: one packet leaves, and no more.
@@ -384,17 +384,21 @@ impl SendBuffer {
 
     /// All that an ACK lets go has left.
     #[inline]
-    pub fn tell_room_after_ack(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
-        std::mem::take(&mut self.is_acked) && self.tell_room(cwnd, has_window, unsent)
+    pub fn signal_write_space_after_ack(
+        &mut self,
+        cwnd: u64,
+        has_window: bool,
+        unsent: u64,
+    ) -> bool {
+        std::mem::take(&mut self.is_acked) && self.signal_write_space(cwnd, has_window, unsent)
     }
 
-    /// An application that waits is told if there is room (`tcp_check_space`). `has_window`: the
-    /// sender could send more. Says whether the buffer was fitted to the window.
-    ///
-    /// `unsent`: bytes that have not left.
+    /// Tells an application that waits for room if there is some (`tcp_check_space`). `has_window`:
+    /// the congestion window would allow more; `unsent`: bytes that have not left. Returns whether
+    /// the buffer was enlarged to fit the window.
     #[inline(never)]
-    pub fn tell_room(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
-        if !self.owes_room {
+    pub fn signal_write_space(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
+        if !self.owes_write_space {
             return false;
         }
         let expands = has_window && !self.is_tight && !self.is_fixed;
@@ -402,7 +406,7 @@ impl SendBuffer {
             self.expand(cwnd);
         }
         if self.has_room(unsent) {
-            self.owes_room = false;
+            self.owes_write_space = false;
             if !self.polls && !self.dozes {
                 self.try_again();
             }
@@ -417,7 +421,7 @@ impl SendBuffer {
             if self.has_room(unsent) {
                 self.try_again();
             } else {
-                self.owes_room = true;
+                self.owes_write_space = true;
             }
         }
     }
@@ -425,7 +429,7 @@ impl SendBuffer {
     /// A program waits for data: that there is no room is noted all the same, and it is told when
     /// there is (`tcp_poll`).
     pub fn look(&mut self, unsent: u64) {
-        self.owes_room |= !self.has_room(unsent);
+        self.owes_write_space |= !self.has_room(unsent);
     }
 
     /// Nothing more is taken (`sk_stream_memory_free`).
@@ -525,7 +529,13 @@ impl SendBuffer {
     /// A packet ends with what has left.
     fn note_sent(&mut self, bytes: u64, push: bool) {
         let (end, memory) = (self.reached, bytes + OVERHEAD);
-        self.sent.push_back(Sent { end, memory, push, has_arrived: false, was_again: false });
+        self.sent.push_back(Sent {
+            end,
+            memory,
+            push,
+            has_arrived: false,
+            was_retransmitted: false,
+        });
     }
 }
 
@@ -560,9 +570,9 @@ mod tests {
         let settings = Settings { fixed_send_buffer: Some(100_000), ..Settings::default() };
         let mut buffer = SendBuffer::new(&settings, 1000, 2, 1460);
         buffer.begin(1000, 2);
-        buffer.owes_room = true;
-        assert!(!buffer.tell_room(1000, true, 0));
-        assert_eq!((buffer.limit, buffer.owes_room), (100_000, false));
+        buffer.owes_write_space = true;
+        assert!(!buffer.signal_write_space(1000, true, 0));
+        assert_eq!((buffer.limit, buffer.owes_write_space), (100_000, false));
     }
 
     #[test]
@@ -576,15 +586,15 @@ mod tests {
         let sizes = Sizes { packet: 10 * MSS, half_window: u64::MAX, queued: 0 };
         assert_eq!(buffer.write(u64::MAX, 0, sizes), 10 * MSS);
         assert_eq!(buffer.write(u64::MAX, 10 * MSS, sizes), 10 * MSS);
-        assert!(buffer.sleeps && buffer.owes_room);
-        buffer.tell_room(100, true, MSS);
+        assert!(buffer.sleeps && buffer.owes_write_space);
+        buffer.signal_write_space(100, true, MSS);
         assert!(buffer.sleeps, "its own burst");
         assert_eq!(buffer.write(u64::MAX, MSS, sizes), 0);
         buffer.look_again();
-        buffer.tell_room(100, true, 7 * MSS);
+        buffer.signal_write_space(100, true, 7 * MSS);
         assert!(buffer.sleeps, "2 * 10,136 is more than 20,000");
-        buffer.tell_room(100, true, 6 * MSS);
-        assert!(!buffer.sleeps && !buffer.owes_room);
+        buffer.signal_write_space(100, true, 6 * MSS);
+        assert!(!buffer.sleeps && !buffer.owes_write_space);
     }
 
     #[test]
@@ -634,11 +644,11 @@ mod tests {
         let mut buffer = with_most(1 << 22, 10);
         buffer.used = 58_027;
         buffer.look(0);
-        assert!(!buffer.owes_room && !buffer.tell_room(20, true, 0));
+        assert!(!buffer.owes_write_space && !buffer.signal_write_space(20, true, 0));
         buffer.used += 1;
         buffer.look(0);
-        assert!(buffer.owes_room && buffer.tell_room(20, true, 0));
-        assert_eq!((buffer.limit, buffer.owes_room), (2 * 20 * (4096 + 256), false));
+        assert!(buffer.owes_write_space && buffer.signal_write_space(20, true, 0));
+        assert_eq!((buffer.limit, buffer.owes_write_space), (2 * 20 * (4096 + 256), false));
     }
 
     /// An application that waits in `poll`, with a buffer like this.
@@ -646,7 +656,7 @@ mod tests {
         let mut buffer = with_most(limit, 10);
         (buffer.limit, buffer.used, buffer.lowat) = (limit, used, Some(1 << 17));
         buffer.polls = true;
-        (buffer.sleeps, buffer.owes_room) = (true, true);
+        (buffer.sleeps, buffer.owes_write_space) = (true, true);
         buffer
     }
 
@@ -655,11 +665,11 @@ mod tests {
         // tcp_poll: of 113,152 bytes 38,376 are free, more than half of the 74,776 in use; with one
         // packet more that a burst was cut off from, 37,416 are, less than half of 75,736.
         let mut buffer = polled(113_152, 74_776);
-        buffer.tell_room(12, false, 50_000);
-        assert!(!buffer.owes_room);
+        buffer.signal_write_space(12, false, 50_000);
+        assert!(!buffer.owes_write_space);
         buffer.used += OVERHEAD;
         buffer.poll(48_000);
-        assert!(buffer.sleeps && buffer.owes_room);
+        assert!(buffer.sleeps && buffer.owes_write_space);
         buffer.used -= 2 * OVERHEAD;
         buffer.poll(47_000);
         assert!(!buffer.sleeps);
@@ -671,11 +681,11 @@ mod tests {
         // window has room: 2 windows of 80 segments, each 4,096 and 256 bytes.
         let mut buffer = polled(200_000, 180_000);
         buffer.most = 1 << 20;
-        buffer.tell_room_after_ack(80, true, 50_000);
-        assert!(buffer.owes_room, "no ACK has come");
+        buffer.signal_write_space_after_ack(80, true, 50_000);
+        assert!(buffer.owes_write_space, "no ACK has come");
         buffer.look_again();
-        buffer.tell_room_after_ack(80, true, 50_000);
-        assert_eq!((buffer.limit, buffer.owes_room), (2 * 80 * (4096 + 256), false));
+        buffer.signal_write_space_after_ack(80, true, 50_000);
+        assert_eq!((buffer.limit, buffer.owes_write_space), (2 * 80 * (4096 + 256), false));
         assert!(buffer.sleeps, "it looks when it goes on");
     }
 }

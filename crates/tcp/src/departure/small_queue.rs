@@ -100,8 +100,9 @@ impl Departure {
         self.small_queue.is_some()
     }
 
-    /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
-    pub fn on_left(&mut self, bytes: u64) -> bool {
+    /// The device has sent or dropped these bytes (`tcp_wfree`). Returns whether a burst waits for
+    /// that.
+    pub fn on_tx_completion(&mut self, bytes: u64) -> bool {
         self.small_queue.as_mut().is_some_and(|queue| queue.remove(bytes))
     }
 

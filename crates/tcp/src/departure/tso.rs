@@ -329,7 +329,7 @@ impl Departure {
         let Some(buffer) = &mut self.buffer else { return (false, false) };
         let is_pushed = buffer.send(bytes);
         let has_window = window.in_flight + bytes.div_ceil(mss) < window.cwnd;
-        (is_pushed, buffer.tell_room(window.cwnd, has_window, unsent))
+        (is_pushed, buffer.signal_write_space(window.cwnd, has_window, unsent))
     }
 
     /// The packet of a tail loss probe with new data, of at most `most` segments

@@ -172,7 +172,7 @@ impl Endpoint {
             if delays_ack && has_more {
                 // The application's waiting data will carry the ACK.
                 self.delayed_ack.on_sent();
-                self.delayed_ack.put_off(now + PATIENCE);
+                self.delayed_ack.delay_ack(now + PATIENCE);
                 self.owes_ack_first = false;
             }
         }

@@ -89,10 +89,10 @@ impl Endpoint {
             return;
         }
         self.take_syn(now, segment);
-        self.receive.settle(self.segment_size(u16::MAX));
+        self.receive.set_advertised_mss(self.segment_size(u16::MAX));
         if has_ack {
             self.establish(now, segment);
-            self.delayed_ack.hurry();
+            self.delayed_ack.ack_now();
             self.owes_ack_first = self.settings.behaviour.handshake_ack_leaves_first;
             self.end_fast_open(now, segment, acked);
         } else {
@@ -124,7 +124,7 @@ impl Endpoint {
         // RFC 9293 §3.7.1: without the option the peer takes 536 bytes.
         self.send.mss = self.segment_size(if offered.mss == 0 { 536 } else { offered.mss });
         self.send.agreed_mss = self.send.mss + self.options();
-        self.send.settle_size(self.options());
+        self.send.set_options_size(self.options());
         self.send.window = u64::from(segment.window);
         self.send.largest_window = self.send.window;
     }

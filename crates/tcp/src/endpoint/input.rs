@@ -29,7 +29,7 @@ impl Endpoint {
     #[inline]
     fn on_segment_in_connection(&mut self, now: Time, segment: &Segment) {
         let Some(start) = self.receive.origin.offset(segment.seq, self.receive.next) else {
-            return self.delayed_ack.hurry();
+            return self.delayed_ack.ack_now();
         };
         if segment.flags.has(Flags::SYN) && self.state == State::SynReceived && start == 0 {
             return self.on_syn_again(now, segment);
@@ -48,20 +48,20 @@ impl Endpoint {
             if start == self.receive.next {
                 self.end(Ended::Reset);
             } else {
-                self.delayed_ack.hurry();
+                self.delayed_ack.ack_now();
             }
             return;
         }
         if segment.flags.has(Flags::SYN) {
             // RFC 5961 §4: a challenge.
-            return self.delayed_ack.hurry();
+            return self.delayed_ack.ack_now();
         }
         if !segment.flags.has(Flags::ACK) {
             return;
         }
         self.note_timestamp(now, segment, start);
         if self.ecn.on_packet(segment) {
-            self.delayed_ack.hurry();
+            self.delayed_ack.ack_now();
         }
         let is_pure = self.state == State::Established && segment.payload == 0;
         let predicted = segment.payload > 0 && self.predicts(segment, start);
@@ -115,7 +115,7 @@ impl Endpoint {
             segment.flags.has(Flags::ACK) && self.send.origin.offset(segment.ack, 0) == Some(1);
         if acks_ours {
             self.establish(now, segment);
-            self.delayed_ack.hurry();
+            self.delayed_ack.ack_now();
         } else if !self.has_just_answered(now) {
             self.owes_syn = true;
         }
@@ -186,7 +186,7 @@ impl Endpoint {
         // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
         if !(is_empty && self.has_just_answered(now)) {
-            self.delayed_ack.hurry();
+            self.delayed_ack.ack_now();
         }
         let end = start + u64::from(segment.payload);
         if segment.payload > 0 && start < self.receive.next {
@@ -240,11 +240,11 @@ impl Endpoint {
         // RFC 5961 §5: neither beyond what was sent nor older than the peer's windows can explain.
         let oldest = self.send.una.saturating_sub(self.send.largest_window);
         let Some(ack) = ack.filter(|ack| (oldest..=self.send.nxt).contains(ack)) else {
-            self.delayed_ack.hurry();
+            self.delayed_ack.ack_now();
             return false;
         };
         if let Some(alive) = &mut self.keepalive {
-            alive.on_heard(now);
+            alive.on_segment_received(now);
         }
         if !self.send.has_outstanding() {
             // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
@@ -269,7 +269,7 @@ impl Endpoint {
         if opens {
             // The congestion control begins behind the segment that opens, be it one with data
             // (`tcp_rcv_state_process`, `tcp_init_transfer`).
-            self.send.forget_unheard();
+            self.send.forget_early_arrival();
         }
         self.state != State::Closed
     }
@@ -332,12 +332,12 @@ impl Endpoint {
             // The waiting ACK reports the state before this segment, with this segment's mark
             // (`tcp_data_queue_ofo`). The segment had asked for an ACK before: this is that ACK.
             let flags = before.unwrap_or_else(|| self.flags_of_ack());
-            self.owes_ack = Some(Box::new(self.bare(now, flags, self.send.nxt)));
+            self.owes_ack = Some(Box::new(self.segment_without_data(now, flags, self.send.nxt)));
         }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
         let reception = self.receive.receive(start, u64::from(segment.payload), fin);
         if let Some(flags) = before.filter(|_| is_late) {
-            let mut ack = self.bare(now, flags, self.send.nxt);
+            let mut ack = self.segment_without_data(now, flags, self.send.nxt);
             ack.ack = self.receive.origin.number(next);
             self.owes_ack = Some(Box::new(ack));
         }
@@ -349,13 +349,13 @@ impl Endpoint {
         } else {
             self.delayed_ack.on_data(now, reception, segment.segments(), &self.settings);
             if said.changed {
-                self.delayed_ack.hurry();
+                self.delayed_ack.ack_now();
             }
         }
         if self.receive.is_finished() {
             // Linux lets the FIN wait for what its side may still have to say (`tcp_fin`).
             if !self.settings.behaviour.delays_ack_of_fin || self.state != State::Established {
-                self.delayed_ack.hurry();
+                self.delayed_ack.ack_now();
             }
             self.state = match self.state {
                 State::Established => State::CloseWait,
@@ -436,7 +436,7 @@ impl Endpoint {
         match self.state {
             // With a FIN that comes along, the whole connection is kept until that is taken
             // (`tcp_rcv_state_process`).
-            State::FinWait1 if !self.is_left || segment.flags.has(Flags::FIN) => {
+            State::FinWait1 if !self.is_orphan || segment.flags.has(Flags::FIN) => {
                 self.state = State::FinWait2;
             }
             State::FinWait1 | State::Closing => {

@@ -28,15 +28,15 @@ impl KeepaliveTimer {
     }
 
     #[inline]
-    pub fn on_heard(&mut self, now: Time) {
+    pub fn on_segment_received(&mut self, now: Time) {
         self.heard = now;
         self.probes = 0;
     }
 }
 
 impl Endpoint {
-    /// The keepalive timer ran out (`tcp_keepalive_timer`).
-    pub(crate) fn look_after_peer(&mut self, now: Time) {
+    /// The keepalive timer expired (`tcp_keepalive_timer`).
+    pub(crate) fn on_keepalive_timer(&mut self, now: Time) {
         let (Some(alive), Some(keepalive)) = (&mut self.keepalive, self.settings.keepalive) else {
             return;
         };
@@ -63,10 +63,10 @@ impl Endpoint {
         alive.due = waits_until(self.settings.behaviour.clock, now, wait);
     }
 
-    /// The timer ran out for the first time since there was an answer: from when on does the user
-    /// timeout count? Linux begins with the first repetition, but of a SYN with the first one
+    /// Starts the user timeout: the retransmission timer expired for the first time since an ACK.
+    /// Linux counts from the first retransmission, but of a SYN from its first transmission
     /// (`tcp_connect` sets `retrans_stamp`).
-    pub(crate) fn begin_silence(&mut self, now: Time) {
+    pub(crate) fn start_user_timeout(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
         self.silent_since = match self.send.oldest() {
             _ if self.settings.behaviour.user_timeout_from_retransmission

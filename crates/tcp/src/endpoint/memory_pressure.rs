@@ -52,7 +52,7 @@ impl Endpoint {
     /// The host tells of the memory that is left.
     pub fn set_shortage(&mut self, shortage: Shortage) {
         if shortage.is_pressed {
-            self.receive.press();
+            self.receive.on_memory_pressure();
         }
         let first = || Box::new(Memory { shortage, was_refused: false });
         self.memory.get_or_insert_with(first).shortage = shortage;

@@ -12,18 +12,18 @@ const SILENCE: Duration = Duration::from_secs(3);
 const REPETITIONS: u32 = 3;
 
 impl Endpoint {
-    /// The path to the peer is known to carry packets of this size only, from another connection.
-    pub fn know_mtu(&mut self, mtu: u16) {
+    /// Sets the path MTU that the host has cached for the route, learned by another connection.
+    pub fn set_cached_mtu(&mut self, mtu: u16) {
         let has_options = self.state.is_synchronized();
         self.send.take_mtu(mtu, if has_options { self.options() } else { 0 });
     }
 
-    /// News of the path MTU from another connection while this one sends: the next packet looks the
-    /// route up.
-    pub fn hear_mtu(&mut self, mtu: u16) {
+    /// Another connection has learned a new path MTU: the next packet of this one looks the route
+    /// up.
+    pub fn on_route_mtu(&mut self, mtu: u16) {
         if matches!(self.state, State::Listen | State::SynReceived) {
             // Its route is looked up when the connection stands (`tcp_v4_syn_recv_sock`).
-            return self.know_mtu(mtu);
+            return self.set_cached_mtu(mtu);
         }
         let options = if self.state.is_synchronized() { self.options() } else { 0 };
         self.send.note_route(mtu, options);
@@ -44,7 +44,7 @@ impl Endpoint {
         let payload = self.send.take_failed();
         if payload > 0 {
             let flags = self.flags_of_ack().with(self.ecn.of_new_data(|| self.send.take_cwr()));
-            self.dress(now, flags, self.send.nxt, payload);
+            self.segment_with_options(now, flags, self.send.nxt, payload);
         }
     }
 
@@ -78,7 +78,7 @@ impl Endpoint {
     pub(crate) fn own_mss(&self) -> u16 {
         self.send
             .departure()
-            .told_mss()
+            .path_mss()
             .map_or(self.settings.mss, |told| told.min(self.settings.mss))
     }
 

@@ -28,10 +28,10 @@ impl Endpoint {
         self.send.hand_over(now, segment)
     }
 
-    /// A segment with so much data has left the device, or was dropped there. Says whether that
-    /// lets something go: then [`Self::resume`] is to be called.
-    pub fn on_left(&mut self, payload: u16) -> bool {
-        self.send.on_left(payload.into())
+    /// The device has sent or dropped a segment with this payload. Returns whether a burst waits
+    /// for that: then the caller calls [`Self::resume`].
+    pub fn on_tx_completion(&mut self, payload: u16) -> bool {
+        self.send.on_tx_completion(payload.into())
     }
 
     /// Data that was held back goes on with the next calls of [`Self::poll_transmit`].

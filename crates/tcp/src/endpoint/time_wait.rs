@@ -171,13 +171,13 @@ impl TimeWait {
 }
 
 impl Endpoint {
-    /// The application is done with the connection in both directions: a FIN follows the data, once
-    /// the connection stands, and nobody is there for what the peer may still have to say.
+    /// The application closes both directions and reads nothing more. A FIN follows the data once
+    /// the connection is established.
     ///
-    /// Linux keeps no more than what remains of such a connection when all is acknowledged, though
-    /// the peer has not finished (`tcp_close`, `tcp_time_wait`).
-    pub fn leave(&mut self) {
-        self.is_left = self.settings.behaviour.time_wait_before_peer_fin;
+    /// Linux calls such a connection an orphan: when the FIN is acknowledged it keeps a minimal
+    /// socket only, although the peer has not sent its FIN (`tcp_close`, `tcp_time_wait`).
+    pub fn orphan(&mut self) {
+        self.is_orphan = self.settings.behaviour.time_wait_before_peer_fin;
         self.close();
     }
 

@@ -34,7 +34,7 @@ impl Loss {
         } else if calm || in_recovery {
             if self.board.sacked() > 0 {
                 lost = if settings.fack {
-                    self.board.judge_forward(settings.dup_thresh)
+                    self.board.detect_by_fack(settings.dup_thresh)
                 } else {
                     self.board.judge(settings.dup_thresh, space.mss)
                 };

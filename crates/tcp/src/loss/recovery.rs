@@ -103,9 +103,9 @@ impl Recovery {
         self.dup_delivered
     }
 
-    /// Some ACKs reported later data, too few to call a loss.
+    /// Whether there were duplicate ACKs, too few for a loss to be detected.
     #[inline]
-    pub fn in_doubt(&self) -> bool {
+    pub fn has_dup_acks(&self) -> bool {
         self.phase <= Phase::Disorder && self.dup_acks > 0
     }
 
@@ -136,9 +136,10 @@ impl Recovery {
         }
     }
 
-    /// The timer ran out for a SYN; whether that was needed is looked at by F-RTO, if it is on.
+    /// The retransmission timer of a SYN expired. F-RTO, if it is on, finds out whether it was
+    /// spurious.
     #[cold]
-    pub fn doubt_timeout(&mut self, frto: bool) {
+    pub fn on_syn_timeout(&mut self, frto: bool) {
         self.frto = frto;
     }
 

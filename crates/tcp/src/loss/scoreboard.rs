@@ -317,9 +317,9 @@ impl Scoreboard {
         lowest.map(|lowest| lowest.start).map_or(0, |below| self.lose_below(below))
     }
 
-    /// Judges segments by how far above them something was SACKed: lost if that is `dup_thresh`
-    /// segments or more, whatever became of those between (FACK). Returns how many are found lost.
-    pub fn judge_forward(&mut self, dup_thresh: u32) -> u64 {
+    /// Marks as lost the segments that lie `dup_thresh` segments or more below the highest SACKed
+    /// sequence number, whether or not those between were SACKed (FACK). Returns their number.
+    pub fn detect_by_fack(&mut self, dup_thresh: u32) -> u64 {
         let Some(forward) = self.sacked_ranges.end() else { return 0 };
         let below_forward = self.segments.partition_point(|segment| segment.start < forward);
         let first_spared = below_forward.checked_sub(dup_thresh as usize);

@@ -18,16 +18,16 @@ pub(crate) struct Undo {
     /// Segments sent again in it that were not reported to have come twice; none if none was sent.
     unanswered: Option<u64>,
     /// When the first of them left, by the clock of timestamps.
-    first_again: Option<u64>,
+    first_retransmitted_at: Option<u64>,
     /// The reduction may be taken back: it was not a mark that caused it.
     allowed: bool,
 }
 
 impl Undo {
-    /// A segment was sent again.
+    /// A segment was retransmitted.
     #[inline]
-    pub fn on_again(&mut self, now: Time) {
-        self.first_again.get_or_insert(clock(now));
+    pub fn on_retransmit(&mut self, now: Time) {
+        self.first_retransmitted_at.get_or_insert(clock(now));
         self.unanswered = Some(self.unanswered.unwrap_or(0) + 1);
     }
 
@@ -45,7 +45,7 @@ impl Undo {
         self.allowed = false;
     }
 
-    /// There is nothing to doubt any more.
+    /// Clears the undo marker.
     pub fn end(&mut self) {
         self.marker = None;
     }
@@ -53,22 +53,22 @@ impl Undo {
     /// No segment of the window was sent again.
     #[inline]
     pub fn nothing_again(&mut self) {
-        self.first_again = None;
+        self.first_retransmitted_at = None;
     }
 }
 
 impl Loss {
-    /// An episode begins that may turn out to be a false alarm; `reduces`: its reduction may be
-    /// undone.
-    pub fn begin_doubt(&mut self, una: u64, reduces: bool) {
+    /// Sets the undo marker at the start of a recovery that may turn out to be spurious
+    /// (`tcp_init_undo`). `reduces`: the reduction of the window may be undone.
+    pub fn init_undo(&mut self, una: u64, reduces: bool) {
         let again = self.board.repaired() + u64::from(self.tlp.end.is_some() && self.tlp.is_again);
         self.undo.marker = Some(una);
         self.undo.unanswered = (again > 0).then_some(again);
         self.undo.allowed = reduces;
     }
 
-    /// There is nothing to doubt any more.
-    pub fn end_doubt(&mut self) {
+    /// Clears the undo marker.
+    pub fn clear_undo(&mut self) {
         self.undo.end();
     }
 
@@ -89,19 +89,19 @@ impl Loss {
         self.undo.nothing_again();
     }
 
-    /// Whether an episode is open to doubt.
-    pub fn is_doubted(&self) -> bool {
+    /// Whether an undo marker is set: the recovery may still turn out to be spurious.
+    pub fn has_undo_marker(&self) -> bool {
         self.undo.marker.is_some()
     }
 
     /// Whether every retransmission of a doubted episode was reported as a duplicate.
     pub fn is_disproved_by_dsack(&self) -> bool {
-        self.is_doubted() && self.undo.unanswered == Some(0)
+        self.has_undo_marker() && self.undo.unanswered == Some(0)
     }
 
     /// Whether the segment that arrived was sent before any retransmission.
-    pub fn is_only_late(&self, echoed: Option<u64>, sack: bool, una: u64) -> bool {
-        match self.undo.first_again {
+    pub fn is_late_original(&self, echoed: Option<u64>, sack: bool, una: u64) -> bool {
+        match self.undo.first_retransmitted_at {
             Some(first) => echoed.is_some_and(|echoed| echoed < first),
             None => sack || una < self.recovery.end,
         }
@@ -109,8 +109,8 @@ impl Loss {
 
     /// Whether a doubted episode may be undone.
     pub fn may_undo(&self, echoed: Option<u64>, sack: bool, una: u64) -> bool {
-        self.is_doubted()
-            && (self.undo.unanswered == Some(0) || self.is_only_late(echoed, sack, una))
+        self.has_undo_marker()
+            && (self.undo.unanswered == Some(0) || self.is_late_original(echoed, sack, una))
     }
 
     /// The episode was a false alarm. Says whether its reduction may be undone.

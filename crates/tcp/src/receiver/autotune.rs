@@ -219,7 +219,7 @@ impl Autotune {
 
     /// Memory is short: with more than half of the buffer in use, four segments are the window
     /// (`tcp_adjust_rcv_ssthresh`).
-    pub fn press(&mut self, used: u64) {
+    pub fn on_memory_pressure(&mut self, used: u64) {
         if 2 * self.free(used) < self.window_of(self.buffer) {
             self.earned = self.earned.min(4 * self.mss);
         }

@@ -99,8 +99,8 @@ impl Linux {
     }
 
     /// Memory is short.
-    pub fn press(&mut self) {
-        self.window.press(self.packets.memory());
+    pub fn on_memory_pressure(&mut self) {
+        self.window.on_memory_pressure(self.packets.memory());
     }
 
     /// The window to offer now.

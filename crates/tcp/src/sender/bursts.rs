@@ -32,7 +32,7 @@ impl Sender {
         let is_starting = ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
-        let bytes = cwnd.max(self.loss.board().outstanding()) * u64::from(self.mss);
+        let bytes = cwnd.max(self.loss.scoreboard().outstanding()) * u64::from(self.mss);
         self.departure.take_rate(bytes.saturating_mul(80_000 * percent) / eighths);
     }
 
@@ -99,7 +99,8 @@ impl Sender {
             is_repairing: self.loss.recovery().is_repairing(),
         };
         let (loss, rtt) = (&self.loss, &self.rtt);
-        let next_ack = || loss.board().front().map(|oldest| (oldest.left_at, rtt.exact_srtt()));
+        let next_ack =
+            || loss.scoreboard().front().map(|oldest| (oldest.left_at, rtt.exact_srtt()));
         match self.departure.next_burst(context, patience, next_ack) {
             NextBurst::Waits => 0,
             NextBurst::Leaves { segments } => segments,
@@ -191,9 +192,9 @@ impl Sender {
 
     /// All that an ACK lets go has left: the application may hear of room.
     #[inline]
-    pub(crate) fn tell_room_after_ack(&mut self, now: Time, in_flight: u64) {
+    pub(crate) fn signal_write_space_after_ack(&mut self, now: Time, in_flight: u64) {
         let (window, unsent) = (self.window_for(in_flight), self.unsent());
-        if self.departure.tell_room_after_ack(window, unsent) {
+        if self.departure.signal_write_space_after_ack(window, unsent) {
             self.congestion.note_decision(now);
         }
     }

@@ -59,7 +59,7 @@ impl Sender {
     /// and the first data says that the window was reduced (`tcp_ecn_queue_cwr`).
     #[cold]
     pub fn on_syn_timeout(&mut self, context: Context<'_>) {
-        self.loss.doubt_timeout(context.settings.frto);
+        self.loss.on_syn_timeout(context.settings.frto);
         self.congestion.owe_cwr(true);
     }
 
@@ -98,9 +98,10 @@ impl Sender {
         self.departure.hand_over(now, segment)
     }
 
-    /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
-    pub fn on_left(&mut self, bytes: u64) -> bool {
-        self.departure.on_left(bytes)
+    /// The device has sent or dropped these bytes (`tcp_wfree`). Returns whether a burst waits for
+    /// that.
+    pub fn on_tx_completion(&mut self, bytes: u64) -> bool {
+        self.departure.on_tx_completion(bytes)
     }
 
     /// A packet leaves, with data or without: the route is looked up for it.
@@ -161,8 +162,8 @@ impl Sender {
     }
 
     /// The segment that opened the connection is no news to the controller, which begins behind it.
-    pub fn forget_unheard(&mut self) {
-        self.congestion.take_unheard();
+    pub fn forget_early_arrival(&mut self) {
+        self.congestion.take_early_arrivals();
     }
 
     /// Whether the peer is to be told of a reduction; it is told now (RFC 3168 §6.1.2).
@@ -187,7 +188,7 @@ impl Sender {
 
     /// The oldest segment that is not acknowledged.
     pub fn oldest(&self) -> Option<&Sent> {
-        self.loss.board().front()
+        self.loss.scoreboard().front()
     }
 
     /// The counts of what was done.

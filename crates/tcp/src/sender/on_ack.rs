@@ -82,16 +82,16 @@ impl Sender {
         let has_blocks = !segment.sack().is_empty();
         if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
             if !self.congestion.is_controlled() && !answer.is_predicted && segment.payload > 0 {
-                self.congestion.note_unheard();
+                self.congestion.note_early_arrival();
             }
             return false;
         }
-        self.take_news(context, segment, (ack, window), answer)
+        self.process_ack(context, segment, (ack, window), answer)
     }
 
-    /// Takes an acknowledgment that may bring more than a window.
+    /// Processes an ACK that may acknowledge or report data, and not only move the window.
     #[inline(never)]
-    fn take_news(
+    fn process_ack(
         &mut self,
         context: Context<'_>,
         segment: &Segment,
@@ -143,14 +143,14 @@ impl Sender {
         if !is_news && self.is_calm() {
             // From other data segments Linux takes only the data, unless they acknowledge some.
             if !(has_data && is_predicted) {
-                self.announce(context.now, &mut in_words(&progress, None));
+                self.report_ack(context.now, &mut in_words(&progress, None));
             }
-            self.pass_on_nothing(context, in_flight_before);
+            self.report_idle_ack(context, in_flight_before);
             return false;
         }
         let may_be_delayed = acked_bytes < u64::from(self.mss)
             && (progress.acked, progress.delivered) == (1, 1)
-            && self.loss.board().sacked() == 0
+            && self.loss.scoreboard().sacked() == 0
             && !(progress.repairs_acked || dsack.found || marked);
         let seen = Seen {
             advanced: acked_bytes > 0,
@@ -164,18 +164,18 @@ impl Sender {
         self.count_duplicates(context, seen, &mut progress);
         let rtt = self.time(context, &progress, echoed);
         if self.sack {
-            self.follow_order(context, &progress, dsack.delivered);
+            self.learn_reordering(context, &progress, dsack.delivered);
         }
         let mut brought = in_words(&progress, rtt);
-        self.announce(context.now, &mut brought);
+        self.report_ack(context.now, &mut brought);
         let is_news_of_then = progress.acked == 0 && self.is_older(context, &progress);
         if self.loss.has_probe() {
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
-            self.heed_probe(context, ack, sign);
+            self.on_ack_of_probe(context, ack, sign);
         }
         let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
         if !is_plain || dsack.found || marked || self.loss.phase() != Phase::Open {
-            self.look_for_trouble(context, seen, &progress);
+            self.detect_loss_on_ack(context, seen, &progress);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.sets != times_set;
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
@@ -219,7 +219,7 @@ impl Sender {
             too_late: context.settings.behaviour.clock.before(context.now, self.rtt.min_rtt()),
             echoed,
             episode_end: loss.recovery().end(),
-            highest: loss.board().highest_sacked().unwrap_or(0),
+            highest: loss.scoreboard().highest_sacked().unwrap_or(0),
             clock: context.settings.behaviour.clock,
         }
     }
@@ -251,9 +251,10 @@ impl Sender {
         self.update_rate(context);
     }
 
-    /// Tells a controller that samples the rate of an ACK that brought nothing: time has passed.
+    /// Reports an ACK without news to a controller that samples the delivery rate: the time
+    /// matters.
     #[inline(never)]
-    fn pass_on_nothing(&mut self, context: Context<'_>, in_flight_before: u64) {
+    fn report_idle_ack(&mut self, context: Context<'_>, in_flight_before: u64) {
         let listens = self.loss.rates().is_some_and(DeliveryRate::has_listener);
         if listens && self.has_outstanding() {
             self.decide(context, &Ack { in_flight_before, ..Ack::default() });
@@ -278,26 +279,27 @@ impl Sender {
         }
     }
 
-    /// Tells the controller of an ACK before losses are looked for, if it listens.
+    /// Reports an ACK to a controller that asks for that, before losses are detected.
     #[inline]
-    fn announce(&mut self, now: Time, brought: &mut Ack) {
+    fn report_ack(&mut self, now: Time, brought: &mut Ack) {
         if self.congestion.hears_arrivals() {
-            self.tell_arrival(now, brought);
+            self.report_arrival(now, brought);
         }
     }
 
-    /// Data came before there was a controller. For Linux there was one: a segment that finds the
-    /// connection without memory for it, as the first does and all do whose data is read at once,
-    /// has its ACK looked at, which brings nothing (`tcp_rcv_established`, `tcp_in_ack_event`).
+    /// Reports the data segments that arrived before the controller was created. Linux has a
+    /// controller from the start and calls it for the ACK of each data segment that finds no
+    /// receive memory reserved: for the first one, and for all whose data is read at once
+    /// (`tcp_rcv_established`, `tcp_in_ack_event`). Such an ACK acknowledges nothing.
     #[cold]
-    pub(crate) fn tell_of_request(&mut self, now: Time) {
-        for _ in 0..self.congestion.take_unheard() {
-            self.announce(now, &mut Ack { is_idle: true, ..Ack::default() });
+    pub(crate) fn report_early_arrivals(&mut self, now: Time) {
+        for _ in 0..self.congestion.take_early_arrivals() {
+            self.report_ack(now, &mut Ack { is_idle: true, ..Ack::default() });
         }
     }
 
     #[inline(never)]
-    fn tell_arrival(&mut self, now: Time, brought: &mut Ack) {
+    fn report_arrival(&mut self, now: Time, brought: &mut Ack) {
         let rates = self.loss.rates();
         brought.delivered_at_send = rates.and_then(DeliveryRate::delivered_at_send);
         self.consult(now, |cc, flow| cc.on_arrival(flow, brought));
@@ -345,9 +347,9 @@ impl Sender {
         newest
     }
 
-    /// Learns from the order in which segments arrived (RFC 8985 §6.2).
+    /// Learns how much the path reorders from the order in which segments arrived (RFC 8985 §6.2).
     #[inline(never)]
-    fn follow_order(&mut self, context: Context<'_>, progress: &Progress, twice: u64) {
+    fn learn_reordering(&mut self, context: Context<'_>, progress: &Progress, twice: u64) {
         let settings = context.settings;
         if settings.rack {
             self.loss.follow_departures(context.now, progress, settings);
@@ -390,7 +392,8 @@ impl Sender {
     #[inline]
     fn is_older(&self, context: Context<'_>, progress: &Progress) -> bool {
         let Context { now, settings } = context;
-        let (Some((sacked, _)), Some(front)) = (progress.sacked_sent, self.loss.board().front())
+        let (Some((sacked, _)), Some(front)) =
+            (progress.sacked_sent, self.loss.scoreboard().front())
         else {
             return false;
         };
@@ -482,7 +485,7 @@ impl Sender {
             return Dsack { found: true, is_probe, delivered: 0 };
         }
         let departure = &self.departure;
-        let in_repair = |place| departure.was_again(place);
+        let in_repair = |place| departure.was_retransmitted(place);
         let counts = (segments, self.una);
         let marks_late = departure.has_packets();
         self.loss.take_duplicates(block, counts, in_repair, marks_late, progress);

@@ -39,17 +39,17 @@ impl Sender {
             }
             let has_more = self.nxt < self.end_of_stream()
                 || !context.settings.behaviour.kernel_cwnd_validation;
-            if has_more || self.congestion.has_news() {
+            if has_more || self.congestion.has_sent_data() {
                 let limited = self.departure.take_deferred() || in_flight >= self.cwnd();
                 self.note_use_of_window(context, limited);
             }
-            self.tell_room_after_ack(now, in_flight);
+            self.signal_write_space_after_ack(now, in_flight);
             return None;
         };
         let has_data = data.payload > 0;
         self.counters.sent_segments += u64::from(has_data);
         if in_flight == 0 {
-            self.tell_start(context);
+            self.on_tx_start(context);
         }
         self.pace(context, data);
         if self.departure.has_small_queue() && has_data {
@@ -64,7 +64,7 @@ impl Sender {
             self.counters.retransmitted_segments += u64::from(has_data);
             self.counters.retransmitted_fins += u64::from(!has_data);
             if data.is_probe {
-                let last = self.loss.board().outstanding() as usize - 1;
+                let last = self.loss.scoreboard().outstanding() as usize - 1;
                 self.note_departure(self.departure.data_leaves_at(now), last, false);
                 self.wait_behind_probe(context);
             } else {
@@ -76,9 +76,9 @@ impl Sender {
         Some(data)
     }
 
-    /// Nothing was in flight until now.
+    /// The first segment after a time with nothing in flight leaves (`CA_EVENT_TX_START`).
     #[inline(never)]
-    pub(crate) fn tell_start(&mut self, context: Context<'_>) {
+    pub(crate) fn on_tx_start(&mut self, context: Context<'_>) {
         let now = context.now;
         let idle = context.settings.behaviour.clock.idle(now, self.departure.last_sent());
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
@@ -91,7 +91,7 @@ impl Sender {
         let is_oldest = data.start == self.una;
         let (begins, is_for_timeout) = self.loss.take_owed_retransmission();
         let leaves_at = self.departure.data_leaves_at(now);
-        let counted = self.departure.on_again(now);
+        let counted = self.departure.on_retransmit(now);
         let left_at = if counted == now { leaves_at } else { counted };
         let place = self.loss.resend(left_at, data.start);
         self.note_departure(leaves_at, place, false);
@@ -123,7 +123,7 @@ impl Sender {
         loss.send(leaves_at, data.start, data.payload + u16::from(data.fin));
         self.congestion.note_new_data();
         let is_probe = loss.is_probe_end(data.end());
-        let place = loss.board().outstanding() as usize - 1;
+        let place = loss.scoreboard().outstanding() as usize - 1;
         self.note_departure(leaves_at, place, !had_outstanding);
         self.nxt = data.end();
         self.departure.note_new(data);
@@ -148,7 +148,7 @@ impl Sender {
     #[inline]
     fn is_timed_for_burst(&self, context: Context<'_>) -> bool {
         self.departure.is_going_on()
-            && self.loss.board().outstanding() > 2
+            && self.loss.scoreboard().outstanding() > 2
             && self.timer.place.was_entered(context.now)
             && !self.is_paced(context)
     }
@@ -205,7 +205,7 @@ impl Sender {
         {
             return Some(self.again(lost.start, lost.end()));
         }
-        self.loss.waive_retransmission();
+        self.loss.clear_forced_retransmission();
         None
     }
 
@@ -230,7 +230,9 @@ impl Sender {
         }
         let suspects =
             self.sack && !context.settings.rack && context.settings.behaviour.resends_suspects;
-        (suspects && self.loss.phase() == Phase::Recovery).then(|| self.last_resort()).flatten()
+        (suspects && self.loss.phase() == Phase::Recovery)
+            .then(|| self.next_seg_rule_3_or_4())
+            .flatten()
     }
 
     /// A segment sent before, whole.
@@ -242,7 +244,7 @@ impl Sender {
     }
 
     /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
-    fn last_resort(&mut self) -> Option<Data> {
+    fn next_seg_rule_3_or_4(&mut self) -> Option<Data> {
         self.loss.next_suspect().map(|suspect| self.again(suspect.start, suspect.end()))
     }
 
@@ -283,7 +285,7 @@ impl Sender {
             self.restart(context);
         }
         let mut room = self.cwnd();
-        if !settings.limited_transmit && self.loss.recovery().in_doubt() {
+        if !settings.limited_transmit && self.loss.recovery().has_dup_acks() {
             // RFC 3042 is off: what left the network out of order makes no room yet.
             room = room.saturating_sub(self.loss.out_of_order());
         }

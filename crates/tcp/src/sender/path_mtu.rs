@@ -45,14 +45,14 @@ impl Sender {
     pub(crate) fn note_failed(&mut self, context: Context<'_>, in_flight: u64, bytes: u64) {
         self.counters.sent_segments += bytes.div_ceil(self.mss.into());
         if in_flight == 0 {
-            self.tell_start(context);
+            self.on_tx_start(context);
         }
         self.departure.note_sent(context.now);
     }
 
-    /// The options of segments are agreed on, which take so much; `mss` is what they leave.
-    pub fn settle_size(&mut self, options: u16) {
-        let mss = self.departure.settle_size(self.mss, options);
+    /// Sets the size of the options in each segment, after they are negotiated.
+    pub fn set_options_size(&mut self, options: u16) {
+        let mss = self.departure.set_options_size(self.mss, options);
         self.take_mss(mss);
     }
 

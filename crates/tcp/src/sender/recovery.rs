@@ -22,21 +22,21 @@ impl Sender {
         Space { una: self.una, nxt: self.nxt, mss: self.mss.into(), sack: self.sack }
     }
 
-    /// Back to `Open`, or `Disorder` while something is out of order.
-    pub(crate) fn settle(&mut self) {
+    /// Returns to the state `Open`, or to `Disorder` if segments are SACKed.
+    pub(crate) fn return_to_open(&mut self) {
         self.set_phase(self.loss.settled_phase());
     }
 
-    /// Handles an ACK that may be a sign of trouble (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
-    /// order the kernel's `tcp_fastretrans_alert`).
+    /// Detects losses on an ACK that may report some (RFC 5681, RFC 6582, RFC 6675, RFC 8985), in
+    /// the order of the kernel's `tcp_fastretrans_alert`.
     #[inline(never)]
-    pub(crate) fn look_for_trouble(
+    pub(crate) fn detect_loss_on_ack(
         &mut self,
         context: Context<'_>,
         seen: Seen,
         progress: &Progress,
     ) {
-        self.loss.hold_repairs();
+        self.loss.hold_retransmissions();
         if seen.marked {
             // Whatever else was a false alarm, the mark was none (`tcp_fastretrans_alert`).
             self.loss.forbid_undo();
@@ -64,11 +64,11 @@ impl Sender {
                     return;
                 }
                 if self.undo_by_dsack(context) {
-                    self.settle();
+                    self.return_to_open();
                 }
                 self.find_losses(context, seen);
                 if self.loss.phase() != Phase::Recovery {
-                    if self.loss.board().lost() == 0 {
+                    if self.loss.scoreboard().lost() == 0 {
                         return;
                     }
                     self.enter_recovery(context, seen.marked);
@@ -112,7 +112,7 @@ impl Sender {
             && self.sack
             && !settings.rack
             && !settings.fack;
-        counts && self.loss.board().sacked() >= self.loss.reordering(settings).into()
+        counts && self.loss.scoreboard().sacked() >= self.loss.reordering(settings).into()
     }
 
     /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
@@ -124,13 +124,13 @@ impl Sender {
 
     /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
     fn begin_if_lost(&mut self, context: Context<'_>, marked: bool) -> bool {
-        if self.loss.board().lost() == 0 && !self.is_time_to_recover(context) {
+        if self.loss.scoreboard().lost() == 0 && !self.is_time_to_recover(context) {
             if marked && self.loss.phase() <= Phase::Disorder {
                 self.reduce_for_mark(context);
             }
             if self.loss.phase() != Phase::Reduced {
                 self.loss.forget_old_retransmissions();
-                self.settle();
+                self.return_to_open();
             }
             return false;
         }
@@ -150,8 +150,8 @@ impl Sender {
     #[cold]
     pub(crate) fn reduce_for_mark(&mut self, context: Context<'_>) {
         self.loss.forget_old_retransmissions();
-        self.loss.end_doubt();
-        self.begin_reduction(context, Cause::Ecn, self.loss.board().outstanding());
+        self.loss.clear_undo();
+        self.begin_reduction(context, Cause::Ecn, self.loss.scoreboard().outstanding());
         self.set_phase(Phase::Reduced);
     }
 
@@ -173,7 +173,7 @@ impl Sender {
     pub(crate) fn enter_recovery(&mut self, context: Context<'_>, marked: bool) {
         self.loss.forget_old_retransmissions();
         let reduces = !self.loss.recovery().is_reducing();
-        self.loss.begin_doubt(self.una, reduces && !marked);
+        self.loss.init_undo(self.una, reduces && !marked);
         let flight = self.loss.flight_size();
         self.set_phase(Phase::Recovery);
         self.loss.begin_recovery(context.settings.reduction == WindowReduction::AtOnce);
@@ -230,7 +230,7 @@ impl Sender {
         self.congestion.end_reduction();
         self.consult(now, |cc, flow| cc.on_recovered(flow));
         self.congestion.note_decision(now);
-        self.settle();
+        self.return_to_open();
     }
 
     /// Moves the window of a reduction.
@@ -254,7 +254,7 @@ impl Sender {
             }
             if self.nxt > self.loss.recovery().end() {
                 if progress.sacked > 0 || seen.duplicate {
-                    self.loss.believe_timeout();
+                    self.loss.confirm_timeout();
                 }
             } else if seen.advanced && !recovered {
                 let has_new_data = self.unsent() > 0 && self.una + self.window > self.nxt;
@@ -282,7 +282,7 @@ impl Sender {
         // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a
         // recovery that ends so, most of what was sent may have been SACKed long ago.
         let delivered = self.loss.out_of_order();
-        let flight = self.loss.board().outstanding().saturating_sub(delivered);
+        let flight = self.loss.scoreboard().outstanding().saturating_sub(delivered);
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
         self.rtt.back_off();
         self.start_over(context, flight);
@@ -295,7 +295,7 @@ impl Sender {
         let (before, stalled) = (self.loss.phase(), self.loss.recovery().is_stalled());
         let was_over = self.una >= self.loss.recovery().end();
         let recent = self.loss.recent(now, self.sack, settings);
-        if self.loss.board().is_front_sacked() {
+        if self.loss.scoreboard().is_front_sacked() {
             self.departure.forget_arrivals();
         }
         self.lost += self.loss.lose_all(recent, settings.behaviour.timeout_spares_unlost_repairs);
@@ -311,7 +311,7 @@ impl Sender {
         };
         self.loss.start_over(self.nxt);
         if is_new {
-            self.loss.begin_doubt(self.una, true);
+            self.loss.init_undo(self.una, true);
         }
         let reached = self.congestion.end_reduction();
         self.loss.forget_probe();
@@ -339,7 +339,7 @@ impl Sender {
                 if self.loss.recovery().dup_delivered() > 0 { self.nxt } else { self.una };
             self.widen_reordering(context, (highest - lowest).div_ceil(self.mss.into()));
         }
-        let highest = self.loss.board().highest_sacked().unwrap_or(self.una).max(self.una);
+        let highest = self.loss.scoreboard().highest_sacked().unwrap_or(self.una).max(self.una);
         if self.sack && lowest < highest {
             if settings.rack {
                 self.loss.see_reordering();

@@ -31,7 +31,7 @@ impl Sender {
     /// A timeout with many segments reported shows that less comes late than was thought
     /// (`tcp_enter_loss`).
     pub(crate) fn distrust_reordering(&mut self, context: Context<'_>) {
-        if self.loss.board().sacked() >= u64::from(context.settings.dup_thresh) {
+        if self.loss.scoreboard().sacked() >= u64::from(context.settings.dup_thresh) {
             self.set_reordering(context, 0);
         }
     }

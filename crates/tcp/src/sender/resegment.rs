@@ -20,7 +20,7 @@ impl Sender {
         }
         let (written, ends) = (self.written, self.packet_ends());
         self.lost += self.loss.lose_larger(written, most, &ends);
-        if self.loss.board().lost() == 0 {
+        if self.loss.scoreboard().lost() == 0 {
             return false;
         }
         if self.loss.phase() != Phase::Loss {
@@ -38,7 +38,7 @@ impl Sender {
     fn packet_ends(&self) -> Vec<u64> {
         let mut ends = self.departure.packet_ends();
         let has_fin = |last: &Sent| last.start < self.written && last.end() > self.written;
-        if self.loss.board().back().is_some_and(has_fin)
+        if self.loss.scoreboard().back().is_some_and(has_fin)
             && let Some(last) = ends.last_mut()
         {
             // A FIN that left with data is part of its packet.
@@ -49,7 +49,7 @@ impl Sender {
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
     pub fn next_lost(&mut self, now: Time) -> Option<Sent> {
-        let board = self.loss.board();
+        let board = self.loss.scoreboard();
         let is_owed = self.loss.recovery().owes_retransmission();
         if self.departure.has_packets() && board.repaired() >= board.lost() && !is_owed {
             // As many have been sent again as are lost, be it others: after a false alarm, what was
@@ -82,7 +82,7 @@ impl Sender {
     /// Two small segments leave again as one if each is a packet by itself and both fit into one
     /// (`tcp_retrans_try_collapse`). Says whether they do.
     fn join_with_next(&mut self, start: u64) -> bool {
-        let Some((first, second)) = self.loss.board().pair(start) else { return false };
+        let Some((first, second)) = self.loss.scoreboard().pair(start) else { return false };
         let (one, other) = (self.payload(&first), self.payload(&second));
         let fits = one + other <= u64::from(self.mss)
             && second.end() <= self.una + self.window

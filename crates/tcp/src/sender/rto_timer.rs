@@ -61,7 +61,7 @@ impl Sender {
     /// How much of the RTO of the oldest segment is left.
     pub(crate) fn left_of_rto(&self, context: Context<'_>) -> Duration {
         let now = context.now;
-        let left_at = self.loss.board().front().map_or(now, |oldest| oldest.left_at);
+        let left_at = self.loss.scoreboard().front().map_or(now, |oldest| oldest.left_at);
         (left_at + self.rtt.rto(&context.settings.rto_limits())).max(now).since(now)
     }
 }

@@ -32,7 +32,7 @@ impl Sender {
     /// A controller asks for samples in the middle of a connection.
     #[cold]
     pub(crate) fn begin_rates(&mut self, now: Time) {
-        let rates = DeliveryRate::midway(now, self.loss.board().outstanding(), self.totals());
+        let rates = DeliveryRate::midway(now, self.loss.scoreboard().outstanding(), self.totals());
         self.loss.sample_rates(rates);
     }
 
@@ -64,7 +64,7 @@ impl Sender {
     /// repaired, and the window has room (`tcp_rate_check_app_limited`).
     #[inline(never)]
     pub(crate) fn check_app_limited(&mut self) {
-        let board = self.loss.board();
+        let board = self.loss.scoreboard();
         let has_gap = self.loss.rates().is_some()
             && !board.has_unrepaired()
             && self.unsent() < u64::from(self.mss)

@@ -27,7 +27,7 @@ impl Sender {
             return false;
         }
         let srtt = self.rtt.srtt();
-        let is_lone = self.loss.board().outstanding() == 1;
+        let is_lone = self.loss.scoreboard().outstanding() == 1;
         let behaviour = &settings.behaviour;
         let mut wait = if srtt.is_zero() {
             settings.initial_rto
@@ -111,9 +111,9 @@ impl Sender {
         self.any_chunk(options).filter(|_| wanted <= usable)
     }
 
-    /// An ACK comes while a probe is under way.
+    /// Handles an ACK that arrives while a tail loss probe is outstanding.
     #[inline(never)]
-    pub(crate) fn heed_probe(&mut self, context: Context<'_>, una: u64, sign: Sign) {
+    pub(crate) fn on_ack_of_probe(&mut self, context: Context<'_>, una: u64, sign: Sign) {
         if self.loss.judge_probe(una, sign) {
             self.reduce_for_probe(context);
         }

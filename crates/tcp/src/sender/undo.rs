@@ -71,18 +71,18 @@ impl Sender {
     /// is missing may be late too.
     pub(crate) fn undo_partial(&mut self, context: Context<'_>, seen: Seen) -> bool {
         if !context.settings.undo
-            || !self.loss.is_doubted()
-            || !self.loss.is_only_late(seen.echoed, self.sack, self.una)
+            || !self.loss.has_undo_marker()
+            || !self.loss.is_late_original(seen.echoed, self.sack, self.una)
         {
             return false;
         }
         self.note_reordering(context, seen.before);
-        if self.loss.board().repaired() > 0 {
+        if self.loss.scoreboard().repaired() > 0 {
             return true;
         }
         self.loss.forget_old_retransmissions();
         self.undo(context, true);
-        self.settle();
+        self.return_to_open();
         false
     }
 

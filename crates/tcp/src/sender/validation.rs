@@ -9,7 +9,7 @@ impl Sender {
     /// All that may leave now has left; `limited`: the window kept the rest back.
     #[inline]
     pub(crate) fn note_use_of_window(&mut self, context: Context<'_>, limited: bool) {
-        let has_sent = self.congestion.take_news();
+        let has_sent = self.congestion.take_sent_data();
         if context.settings.behaviour.kernel_cwnd_validation {
             if has_sent || limited {
                 self.validate(context, limited);
@@ -22,7 +22,7 @@ impl Sender {
 
     #[inline]
     fn extent(&self) -> Outstanding {
-        let segments = self.loss.board().outstanding();
+        let segments = self.loss.scoreboard().outstanding();
         Outstanding { una: self.una, nxt: self.nxt, segments }
     }
 
@@ -37,7 +37,7 @@ impl Sender {
         let starves = settings.behaviour.clock.idle(now, self.congestion.decided_at()) >= wait;
         if settings.restart_after_idle && starves {
             self.congestion.note_decision(now);
-            let waits_for_room = self.departure.owes_room();
+            let waits_for_room = self.departure.owes_write_space();
             if self.loss.phase() == Phase::Open && !waits_for_room {
                 // A first window counts as used, whatever the handshake made of that
                 // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).

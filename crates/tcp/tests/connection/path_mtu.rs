@@ -112,7 +112,7 @@ fn what_is_too_large_for_the_host_waits_for_the_timer_of_probes() {
     // so that `tcp_check_probe_timer` sets the RTO: 300 ticks in eights, 304 ms. `tcp_write_wakeup`
     // sends one segment.
     let mut peer = Peer::connected(linux(), RTT);
-    peer.end.hear_mtu(600 + HEADERS);
+    peer.end.on_route_mtu(600 + HEADERS);
     peer.writes(0, 5 * MSS);
     peer.mss = 600;
     peer.gets_near(ms(304), data(1..601).pushed());
@@ -128,7 +128,7 @@ fn with_an_ack_or_a_small_segment_the_size_is_known_in_time() {
     // `tcp_current_mss` goes by the route that the last packet has looked up.
     for has_small in [false, true] {
         let mut peer = Peer::connected(linux(), RTT);
-        peer.end.hear_mtu(600 + HEADERS);
+        peer.end.on_route_mtu(600 + HEADERS);
         let start = if has_small {
             peer.writes(0, 500);
             peer.gets(0, data(1..501));

@@ -264,7 +264,7 @@ impl Peer {
     pub fn connecting_over(settings: Settings, mtu: u16) -> Self {
         let control = newreno(&settings);
         let mut peer = Self::new(settings, at(0), control);
-        peer.end.know_mtu(mtu);
+        peer.end.set_cached_mtu(mtu);
         peer.end.connect();
         peer.serve();
         peer
@@ -408,7 +408,7 @@ impl Peer {
     /// A full segment has left the endpoint's device. Says whether the endpoint waited for that.
     pub fn leaves(&mut self, at: u64) -> bool {
         self.run(at);
-        let goes_on = self.end.on_left(MSS as u16);
+        let goes_on = self.end.on_tx_completion(MSS as u16);
         if goes_on {
             self.end.resume();
             self.serve();

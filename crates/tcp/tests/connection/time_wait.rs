@@ -94,7 +94,7 @@ fn time_wait_begins_anew_with_what_is_late() {
 
 /// An end whose application has left it.
 fn left(settings: Settings) -> Peer {
-    closed_by(settings, Endpoint::leave)
+    closed_by(settings, Endpoint::orphan)
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) struct Sent {
     /// The receiver has told of it.
     pub has_arrived: bool,
     /// Some of it, or of what it was one with, has left again (`TCPCB_EVER_RETRANS`).
-    pub was_again: bool,
+    pub was_retransmitted: bool,
 }
 
 impl Sent {
@@ -120,7 +120,7 @@ impl SendBuffer {
         let is_cut = self.cut_at(range.end);
         let at = self.ending_behind(range.start);
         let Some(packet) = self.sent.get_mut(at) else { return false };
-        packet.was_again = true;
+        packet.was_retransmitted = true;
         let is_end = !is_cut || packet.memory - OVERHEAD >= most;
         self.cut = (!is_end).then_some((now, range.end));
         is_end && (follows || packet.push)
@@ -138,9 +138,9 @@ impl SendBuffer {
         packet.is_some_and(|packet| packet.start() == range.start && packet.end == range.end)
     }
 
-    /// Whether the packet that this place is part of counts as one that has left again.
-    pub fn was_again(&self, place: u64) -> bool {
-        self.sent.get(self.ending_behind(place)).is_some_and(|packet| packet.was_again)
+    /// Whether the packet with the data at this place counts as retransmitted.
+    pub fn was_retransmitted(&self, place: u64) -> bool {
+        self.sent.get(self.ending_behind(place)).is_some_and(|packet| packet.was_retransmitted)
     }
 
     /// Where each packet ends that has left.
@@ -189,7 +189,7 @@ impl SendBuffer {
         if let Some(first) = self.sent.remove(at) {
             self.sent[at].memory += first.memory - OVERHEAD;
             self.sent[at].push |= first.push;
-            self.sent[at].was_again |= first.was_again;
+            self.sent[at].was_retransmitted |= first.was_retransmitted;
             self.used -= OVERHEAD;
         }
     }
@@ -252,7 +252,8 @@ mod tests {
         // stays there.
         let mut buffer = having_sent(1, 4);
         buffer.again(Time::ZERO, &(1..1 + MSS), u64::MAX);
-        let again = |buffer: &SendBuffer| [0, 1, 2, 3].map(|n| buffer.was_again(1 + n * MSS));
+        let again =
+            |buffer: &SendBuffer| [0, 1, 2, 3].map(|n| buffer.was_retransmitted(1 + n * MSS));
         assert_eq!(again(&buffer), [true, false, false, false]);
         buffer.arrived(&(1..1 + 3 * MSS));
         assert_eq!(again(&buffer), [true, true, true, false]);
