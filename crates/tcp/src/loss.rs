@@ -167,9 +167,9 @@ impl Loss {
     /// timeout; it leaves now.
     pub fn take_owed_retransmission(&mut self) -> (bool, bool) {
         let recovery = &mut self.recovery;
-        let begins = recovery.begins_repair();
-        let is_owed = std::mem::take(&mut recovery.owes_retransmission);
-        (begins, is_owed && recovery.stalled && recovery.phase == Phase::Loss)
+        let (begins, is_for_timeout) = (recovery.begins_repair(), recovery.answers_timeout());
+        recovery.owes_retransmission = false;
+        (begins, is_for_timeout)
     }
 
     /// No retransmission may leave regardless of the window any more.

@@ -34,6 +34,8 @@ pub(crate) struct Rack {
     /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens it again. Linux counts
     /// segments delivered instead.
     dsack_round: u64,
+    /// When the reordering timer last found losses.
+    timed_out: Time,
 }
 
 impl Default for Rack {
@@ -48,6 +50,7 @@ impl Default for Rack {
             persist: 0,
             dsack: false,
             dsack_round: 0,
+            timed_out: Time::NEVER,
         }
     }
 }
@@ -118,6 +121,17 @@ impl Loss {
     /// Whether `segments` is more reordering than was seen before.
     pub fn is_more_reordering(&self, segments: u64, settings: &Settings) -> bool {
         segments.min(MOST_REORDERING) as u32 > self.reordering(settings)
+    }
+
+    /// The reordering timer ran out, and found losses.
+    pub fn note_reordering_over(&mut self, now: Time) {
+        self.rack.timed_out = now;
+    }
+
+    /// Whether that is now.
+    #[inline]
+    pub fn is_reordering_over(&self, now: Time) -> bool {
+        self.rack.timed_out == now
     }
 
     /// RACK has seen reordering.

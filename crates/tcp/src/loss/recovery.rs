@@ -97,6 +97,11 @@ impl Recovery {
         self.owes_retransmission
     }
 
+    /// Whether the next retransmission answers a timeout.
+    pub fn answers_timeout(&self) -> bool {
+        self.owes_retransmission && self.stalled && self.phase == Phase::Loss
+    }
+
     /// Segments that left the network according to duplicate ACKs.
     #[inline]
     pub fn dup_delivered(&self) -> u64 {

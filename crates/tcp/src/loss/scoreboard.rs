@@ -145,6 +145,12 @@ impl Scoreboard {
         self.segments.front()
     }
 
+    /// When the segment that begins here last left.
+    pub fn left_at(&self, start: u64) -> Option<Time> {
+        let place = self.segments.partition_point(|segment| segment.start < start);
+        self.segments.get(place).map(|segment| segment.left_at)
+    }
+
     /// The receiver dropped what it reported: the oldest segment is marked as delivered.
     #[inline]
     pub fn is_front_sacked(&self) -> bool {

@@ -58,6 +58,15 @@ impl Undo {
 }
 
 impl Loss {
+    /// A retransmission of `segments` segments from `start` on failed at the host. Linux counts the
+    /// attempt for the undo, and the time of retransmissions begins with it
+    /// (`tcp_retransmit_skb`).
+    pub fn note_failed_repair(&mut self, start: u64, segments: u64) {
+        let Some(left_at) = self.board.left_at(start) else { return };
+        self.undo.first_retransmitted_at.get_or_insert(clock(left_at));
+        self.undo.unanswered = Some(self.undo.unanswered.unwrap_or(0) + segments);
+    }
+
     /// Sets the undo marker at the start of a recovery that may turn out to be spurious
     /// (`tcp_init_undo`). `reduces`: the reduction of the window may be undone.
     pub fn init_undo(&mut self, una: u64, reduces: bool) {

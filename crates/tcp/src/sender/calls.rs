@@ -68,9 +68,13 @@ impl Sender {
         self.departure.probe_closed_window();
     }
 
-    /// The device has transmitted: what was held back goes on.
+    /// The device has transmitted: what was held back goes on, and repairs go first
+    /// (`tcp_tsq_write`).
     pub fn resume(&mut self) {
         self.departure.resume();
+        if self.loss.recovery().is_repairing() {
+            self.loss.repair_lost();
+        }
     }
 
     /// A segment is discarded: that is no reason for data to leave (`tcp_validate_incoming`).

@@ -109,6 +109,8 @@ impl Sender {
         };
         if restarts && is_for_timeout {
             self.wait_after_timeout(context);
+        } else if restarts && self.loss.is_reordering_over(now) {
+            self.wait_from_departure(context);
         } else if restarts {
             self.wait_for_answer(context);
         }
@@ -202,6 +204,7 @@ impl Sender {
                 || self.departure.repairs_on(now, lost.start)
                 || !(self.is_held_back(context)
                     || self.is_queue_full_for(context, (lost.start, lost.end()))))
+            && !self.is_repair_at_device(context, lost.start)
         {
             return Some(self.again(lost.start, lost.end()));
         }
@@ -215,6 +218,30 @@ impl Sender {
         self.departure.is_queue_full_for_repair(range, self.una, is_paced)
     }
 
+    /// Whether the lost packet that begins here has yet to leave the device. Then nothing is sent
+    /// again before the next ACK, or before the device has transmitted (`__tcp_retransmit_skb`,
+    /// which says `-EBUSY`). The attempt counts for the undo of the episode.
+    #[inline]
+    fn is_repair_at_device(&mut self, context: Context<'_>, start: u64) -> bool {
+        self.departure.has_small_queue() && self.finds_repair_at_device(context, start)
+    }
+
+    #[cold]
+    fn finds_repair_at_device(&mut self, context: Context<'_>, start: u64) -> bool {
+        if self.departure.repairs_on(context.now, start) || !self.departure.waits_for_device(start)
+        {
+            return false;
+        }
+        let end = self.departure.packet_end(start).unwrap_or(start);
+        let segments = end.saturating_sub(start).div_ceil(self.mss.into()).max(1);
+        self.loss.note_failed_repair(start, segments);
+        self.loss.hold_retransmissions();
+        if self.loss.recovery().answers_timeout() {
+            self.wait_after_timeout(context);
+        }
+        true
+    }
+
     /// A lost or suspected segment, when no new data may leave.
     #[inline(never)]
     fn without_new_data(&mut self, context: Context<'_>, in_flight: u64) -> Option<Data> {
@@ -224,7 +251,9 @@ impl Sender {
         }
         if self.loss.recovery().may_repair(false) {
             self.loss.give_up_new_data();
-            if let Some(lost) = self.next_lost(context.now) {
+            if let Some(lost) = self.next_lost(context.now)
+                && !self.is_repair_at_device(context, lost.start)
+            {
                 return Some(self.again(lost.start, lost.end()));
             }
         }

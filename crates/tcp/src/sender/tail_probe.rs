@@ -7,6 +7,7 @@ use crate::loss::Sign;
 use crate::sender::Sender;
 use crate::timer::Kind;
 use tcplab_cc::Phase;
+use tcplab_units::Duration;
 
 impl Sender {
     /// Waits until a probe is due (RFC 8985 §7.2). `advancing`: an ACK has just begun a new RTO.
@@ -71,12 +72,17 @@ impl Sender {
             return self.take_more_of_probe(options);
         }
         let data = if let Some(mut data) = self.new_for_probe(context, options) {
-            let (segments, push) = self.take_probe_packet(context, in_flight)?;
+            let Some((segments, push)) = self.take_probe_packet(context, in_flight) else {
+                self.wait_without_probe(context);
+                return None;
+            };
             self.loss.set_probe_size(segments, push);
             data.push |= push && segments == 1;
             data
         } else {
-            if self.departure.waits_for_device() {
+            let tail = self.loss.scoreboard().back().map_or(self.una, |tail| tail.start);
+            if self.departure.waits_for_device(tail) {
+                self.wait_without_probe(context);
                 return None;
             }
             let leaves_at = self.departure.leaves_at(now);
@@ -88,6 +94,15 @@ impl Sender {
         let end = if data.again { self.nxt } else { data.end() };
         self.loss.note_probe(end, data.again);
         Some(data)
+    }
+
+    /// No probe could leave: the RTO runs from when the oldest segment left, and not from now
+    /// (`tcp_send_loss_probe` leaves `icsk_pending` as it is for `tcp_rearm_rto`).
+    #[cold]
+    fn wait_without_probe(&mut self, context: Context<'_>) {
+        let rto = self.left_of_rto(context).max(Duration::from_micros(1));
+        let wait = rto + self.pacing_delay(context);
+        self.timer.set(Kind::Retransmit, context.now, wait, context.settings);
     }
 
     fn take_more_of_probe(&mut self, options: u64) -> Option<Data> {
