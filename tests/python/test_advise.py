@@ -888,6 +888,12 @@ def test_limits_that_no_setting_can_keep_are_refused(limit: str, why: str) -> No
         question(loaded(lossy()), limits_=[limit])
 
 
+def test_links_that_change_may_keep_limits_that_they_break_at_first() -> None:
+    plain = lossy()
+    plain["network"]["dumbbell"]["rate_changes"] = [["1 s", "20 Mbit/s"]]
+    assert question(loaded(plain), limits_=["goodput >= 12 Mbit/s"]).limits
+
+
 def test_the_map_leaves_out_what_breaks_a_limit() -> None:
     cell = {terrain.RTT: 40.0, terrain.LOSS: 0.01, "low": 0.1, "high": 0.3}
     best = cell | {"candidate": "bbr", "gain": 0.2, terrain.BREAKS: True}
