@@ -419,7 +419,7 @@ def test_paths_of_several_round_trips_have_a_map(tmp_path: Path) -> None:
 
 def test_what_delivers_nothing_is_not_the_best(tmp_path: Path) -> None:
     plain = lossy(duration="2 s")
-    plain["network"]["dumbbell"]["loss"] = 0.45
+    plain["network"]["dumbbell"]["loss"] = 0.35
     advice = asked(plain, tmp_path, goals=["latency"], change={"cc": ["bbr", "newreno"]})
     assert json.loads((tmp_path / "advice.json").read_text())["verdict"] == advice.verdict
 
@@ -1060,3 +1060,69 @@ def test_gains_in_tables_are_those_of_sentences() -> None:
     assert phrases.more(time, 1.0) == "50 % less"
     assert phrases.gain(time, -0.5) == "-100 %"
     assert phrases.gain(rate, 1.0) == "+100 %"
+
+
+def test_each_path_has_losses_of_its_own(tmp_path: Path) -> None:
+    """With the same seeds on all paths, sixteen of them would be no more than one."""
+    over = {"network.dumbbell.loss": {"from": "1 %", "to": "2 %"}}
+    about = question(loaded(lossy(duration="1 s", advise={"over": over})), change=CHANGE)
+    results = Laboratory(about, tmp_path, 60.0).run(
+        "evidence", [Candidate()], about.fresh(), range(1001, 1003)
+    )
+    seeds = results.runs["seed"].to_list()
+    assert len(set(seeds)) == len(seeds) == 32
+    # Settings are compared on the same path with the same seed.
+    rows = table(results, about)
+    assert rows["point"].n_unique() == 16
+    assert "seed" not in rows["point"][0]
+
+
+def test_over_paths_an_interval_is_that_of_logarithms() -> None:
+    """Student's of 16 logarithms: the mean of 0.1 to 1.6 is 0.85, the deviation 0.476, and
+    2.131 * 0.476 / 4 = 0.254.
+    """
+    several = [
+        rows([1.0], [math.exp(0.1 * place)], "goodput", str(place)) for place in range(1, 17)
+    ]
+    (gain,) = (
+        one
+        for one in found(pl.concat(several), [GOALS["goodput"]], "sim")
+        if one.candidate != "today"
+    )
+    assert gain.low == pytest.approx(math.expm1(0.85 - 0.254), rel=1e-2)
+    assert gain.high == pytest.approx(math.expm1(0.85 + 0.254), rel=1e-2)
+
+
+def test_harm_is_that_of_the_time_in_which_transfers_last(tmp_path: Path) -> None:
+    plain = lossy(duration="60 s")
+    plain["flows"][0]["traffic"] = {"kind": "bulk", "size": "500 kB"}
+    advice = asked(plain, tmp_path, change={"cc": ["bbr"]})
+    assert advice.harm is not None
+    assert advice.harm["lasts"]
+    gain = advice.gain()
+    assert gain is not None
+    assert gain.today is not None
+    runs = lab.stored(tmp_path / "beside").runs
+    # Today's transfers are the slower ones.
+    assert runs["measured_to_s"].unique().to_list() == pytest.approx([gain.today], abs=2e-3)
+    assert "while the transfers last" in " ".join(words.cost(advice))
+
+
+def test_a_path_that_lets_nothing_through_is_refused(tmp_path: Path) -> None:
+    plain = lossy()
+    plain["network"]["dumbbell"]["loss"] = 1.0
+    with pytest.raises(lab.ConfigError, match="nothing arrives over this path"):
+        asked(plain, tmp_path, change=CHANGE)
+
+
+def test_missing_and_foreign_files_are_found(
+    advised: tuple[Path, lab.Advice], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(advised[0], out)
+    (out / "advice.html").unlink()
+    (out / "apply" / "sender" / "before.sh").write_text("reboot\n")
+    assert api.repeated(out) == [
+        "advice.html is missing",
+        "apply/sender/before.sh is none of the files that this advice has",
+    ]

@@ -37,7 +37,7 @@ def test_a_run_is_long_enough(flags: dict[str, Any], expected: str) -> None:
 
 def test_a_run_with_a_flow_that_never_ends_is_no_longer_than_it_must_be() -> None:
     flags = {"traffic": [{"size": "1 GB"}]}
-    assert duration(flags, has_other=True) == "500 s"
+    assert duration(flags, has_other=True) == "1000 s"
     assert duration(flags, has_other=False) == "5000 s"
 
 

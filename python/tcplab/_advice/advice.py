@@ -18,7 +18,7 @@ from tcplab._advice.keeping import BREAKS, Kept, broken_at, kept
 from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
-from tcplab._advice.stages import short, table
+from tcplab._advice.stages import short, swept, table
 from tcplab._results.results import Results
 from tcplab._store.manifest import stored
 
@@ -291,7 +291,14 @@ def harm_in(results: Results, question: Question, candidate: Candidate) -> dict[
         pl.col("rtt_mean_ms").alias("delay_beside"),
     )
     rows = table(results, question).join(own, on="run", maintain_order="left")
-    return harm(rows, candidate.name)
+    told = harm(rows, candidate.name)
+    if told is not None:
+        told["lasts"] = WHILE in swept(results) and WHILE not in question.over
+    return told
+
+
+WHILE = "duration"
+"""The key of paths by which a run is as long as its transfers."""
 
 
 BESIDE = "beside"
@@ -302,7 +309,7 @@ def _points(question: Question, mapped: Any) -> dict[str, tuple[float, float]]:
     """By the name of a point of the map, its round trip and losses."""
     grid = terrain.grid(question)
     at = terrain.labels(question, grid)
-    names = [name for name in mapped.swept if name != "variant"]
+    names = swept(mapped)
     found = {}
     for point, label in zip(grid, at, strict=True):
         texts = [f"{short(name)} {_text(point[name])}" for name in names]

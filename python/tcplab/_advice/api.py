@@ -288,7 +288,16 @@ def repeated(folder: Path) -> list[str]:
         files = files_of(advice)
         written = {f"{APPLY}/{name}": text.encode() for name, text in files.items()}
         written |= _pages(advice, files, plain.get("command"))
-        other = [name for name, text in written.items() if (folder / name).read_bytes() != text]
+        there = {
+            f"{path.relative_to(folder)}" for path in (folder / APPLY).rglob("*") if path.is_file()
+        }
+        missing = [name for name in written if not (folder / name).is_file()]
+        foreign = sorted(there - written.keys())
+        other = [
+            name
+            for name, text in written.items()
+            if name not in missing and (folder / name).read_bytes() != text
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _core.ConfigError(f"{folder}: {error}") from None
     return [
@@ -302,7 +311,9 @@ def repeated(folder: Path) -> list[str]:
             for key in now
             if plain.get(key) != now[key]
         ),
+        *(f"{name} is missing" for name in missing),
         *(f"{name} is not what the results say" for name in other),
+        *(f"{name} is none of the files that this advice has" for name in foreign),
     ]
 
 

@@ -119,7 +119,8 @@ def found(
 def _gain(name: str, part: pl.DataFrame, goal: Goal, backend: str, sure: float) -> Gain:
     """Of each path, the ratio of the means of its runs; of several, the geometric mean of these.
     Many paths are taken for a sample of those that there may be, so the interval is over them; few
-    are those that are meant, and it is over the seeds.
+    are those that are meant, and it is over the seeds. Logarithms of ratios are taken for normal:
+    they have either sign, and what is more skewed than normal data in them is in the ratios.
     """
     points = [
         (str(point), one["value"].to_list(), one["base"].to_list())
@@ -134,15 +135,15 @@ def _gain(name: str, part: pl.DataFrame, goal: Goal, backend: str, sure: float) 
         limits_at = partial(_limits_of_one_path, values, base, goal, to(each[0]))
         number = len(values)
     elif len(points) >= statistics.FEWEST:
-        limits_at = partial(limits, each, to)
+        limits_at = partial(limits, each, to, assume="normal")
         number, of = len(points), "paths"
     else:
         # The contribution of each seed to the mean over paths.
         own = _by_seed(points, goal, sum(each) / len(each))
-        limits_at = partial(limits, own, to)
+        limits_at = partial(limits, own, to, assume="normal")
         number, of = len(own), "seeds"
-    low, high = limits_at(LEVEL)
-    sure_low, _ = limits_at(sure)
+    low, high = limits_at(level=LEVEL)
+    sure_low, _ = limits_at(level=sure)
     means = [
         [sum(several) / len(several) for several in column]
         for column in ([base for _, _, base in points], [values for _, values, _ in points])

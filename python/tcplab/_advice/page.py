@@ -282,6 +282,9 @@ def _paths(advice: Advice) -> Rows:
         for one in sorted(advice.paths, key=lambda one: one["gain"])
     ]
     heads = [", ".join(advice.question.over), "gain", "99 % interval (normal data)", "runs"]
+    if all(row[2] == "-" for row in rows):
+        # Few runs of one path have no interval that says anything.
+        heads, rows = heads[:2] + heads[3:], [row[:2] + row[3:] for row in rows]
     return Rows(heads, rows)
 
 

@@ -39,16 +39,19 @@ def change(goal: Goal, gain: Gain) -> str:
     return f"{goal.words} is {means}: {more(goal, gain.gain)}{limits}"
 
 
+MEANS = "(geometric means, of shares arithmetic ones)"
+
+
 def over(gain: Gain) -> str:
     """What a gain is the mean of."""
     if gain.of == "paths":
         seeds = counted(gain.seeds, "seed")
-        return f"over {counted(gain.n, 'path')} with {seeds} each (geometric means)"
+        return f"over {counted(gain.n, 'path')} with {seeds} each {MEANS}"
     if gain.is_exact:
-        where = "over all paths (geometric means)" if gain.of == "seeds" else "in one run of each"
+        where = f"over all paths {MEANS}" if gain.of == "seeds" else "in one run of each"
         return f"{where}, as nothing is random and {gain.seeds} seeds are all equal"
     if gain.of == "seeds":
-        return f"over all paths with {counted(gain.n, 'seed')} each (geometric means)"
+        return f"over all paths with {counted(gain.n, 'seed')} each {MEANS}"
     return f"in {counted(gain.n, 'run')}"
 
 

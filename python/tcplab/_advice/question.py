@@ -40,6 +40,9 @@ FLOW = re.compile(r"^flows(\[\d+\]|\.[^.]+)\.")
 SETTING = re.compile(r"(flows(\[\d+\]|\.[^.]+)\.)?(stack\.\w+|cc)(\.\w+)?")
 """The path of a setting of a transport."""
 
+SEEDS_OF_PATH = 10_000
+"""The seeds of each path begin so far after those of the path before."""
+
 VARIOUS = "various"
 """The stand-in for today's value where flows have different ones."""
 
@@ -140,7 +143,10 @@ class Question:
         ):
             plain["flows"] = self._with_tables_for_cc()
         if points and points[0]:
-            plain["zip"] = [{key: [point[key] for point in points] for key in points[0]}]
+            values = {key: [point[key] for point in points] for key in points[0]}
+            # Paths are a sample only if losses on one say nothing of those on the next.
+            own = [seeds.start + SEEDS_OF_PATH * place for place in range(len(points))]
+            plain["zip"] = [{"seed": own, **values}]
         return loaded(plain | dict(changes or {}))
 
 

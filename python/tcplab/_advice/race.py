@@ -23,6 +23,7 @@ from tcplab._advice.keeping import worst
 from tcplab._advice.levers import BUFFERS, TODAY, Candidate, cost, parameters
 from tcplab._advice.question import Question
 from tcplab._advice.stages import Laboratory, gains, table
+from tcplab._core import ConfigError
 from tcplab._text.english import counted
 from tcplab.statistics import FEWEST
 
@@ -146,6 +147,11 @@ def race(laboratory: Laboratory) -> Race:
     alive, ranked = _round_of_all(course, first, seed)
     if not alive:
         return found
+    if found.rows["goodput"].max() == 0:
+        raise ConfigError(
+            "nothing arrives over this path, today or with any setting that was tried, so there is "
+            "nothing to compare"
+        )
     found.singles = _singles(alive, ranked)
     found.promising = [it for it in found.singles.values() if ranked[it.name] < ranked[TODAY]]
     best, combined = _best(alive, ranked, KEPT[0]), _combined(found.singles, ranked)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
 from tcplab import _core
 from tcplab._advice import causes, terrain
-from tcplab._advice.advice import BESIDE, Advice, Log, concluded, has_flow_beside
+from tcplab._advice.advice import BESIDE, WHILE, Advice, Log, concluded, has_flow_beside
 from tcplab._advice.evidence import (
     FRESH,
     MOST_SEEDS,
@@ -18,11 +20,14 @@ from tcplab._advice.evidence import (
     seeds_each,
     seeds_needed,
 )
-from tcplab._advice.levers import Candidate
+from tcplab._advice.goals import TIMES
+from tcplab._advice.levers import TODAY, Candidate
 from tcplab._advice.question import Question
 from tcplab._advice.race import differs, race
 from tcplab._advice.stages import Laboratory, table
+from tcplab._advice.terrain import milliseconds
 from tcplab._results.results import Results
+from tcplab._store.manifest import stored
 from tcplab._text.english import counted, were
 from tcplab.statistics import FEWEST
 
@@ -325,6 +330,9 @@ def _explain(search: _Search) -> None:
             causes.explained(laboratory, advice.candidate)
 
 
+BESIDE_JITTER_MS = 200.0
+"""The flow beside starts within this time, or a tenth of the shortest run."""
+
 BESIDE_COSTS = 1.5
 """A run with one more flow that fills the link takes so many times as long, about."""
 
@@ -363,17 +371,43 @@ def run_beside(
     """A flow of CUBIC beside today's setting and beside a candidate."""
     question = laboratory.question
     flow, nodes = question.mine()[0], question.plan["nodes"]
+    points = _while_transfers(laboratory, candidate)
+    shortest_ms = min(milliseconds(one.get(WHILE)) or math.inf for one in points)
+    jitter_us = 1000 * min(BESIDE_JITTER_MS, shortest_ms / 10)
     entry = {
         "name": BESIDE, "from": nodes[flow["from"]], "to": nodes[flow["to"]], "cc": "cubic",
-        "start_jitter": "200 ms",
+        "start_jitter": f"{math.floor(jitter_us)} us",
     }  # fmt: skip
     return laboratory.run(
         stage,
         [Candidate(), candidate],
-        question.fresh(),
+        points,
         seeds or seeds_beside(question),
         changes={"flows": [*question.plain["flows"], entry]},
     )
+
+
+def _while_transfers(laboratory: Laboratory, candidate: Candidate) -> list[dict[str, Any]]:
+    """The paths of the evidence. Where all flows are transfers of a given size, a run lasts only as
+    long as the slower of today's setting and the candidate takes there: whoever shares the link
+    with them loses nothing afterwards.
+    """
+    question = laboratory.question
+    points, goal = question.fresh(), question.goal
+    sized = all(flow["traffic"].get("size") is not None for flow in question.mine())
+    if not sized or goal.name not in TIMES or WHILE in question.over:
+        return points
+    rows = table(stored(laboratory.folder / "evidence"), question)
+    own = rows.filter(pl.col("candidate").is_in([TODAY, candidate.name]))
+    means = own.group_by("point", "candidate", maintain_order=True).agg(pl.col(goal.name).mean())
+    slowest = means.group_by("point", maintain_order=True).agg(pl.col(goal.name).max())
+    begin_s = max(
+        sum(milliseconds(flow[key]) or 0.0 for key in ("start", "start_jitter")) / 1000
+        for flow in question.mine()
+    )
+    times_s = slowest[goal.name].to_list()
+    lasts_us = [max(math.ceil(1e6 * (begin_s + (time_s or 0.0))), 1) for time_s in times_s]
+    return [{**point, WHILE: f"{us} us"} for point, us in zip(points, lasts_us, strict=True)]
 
 
 def _map(search: _Search) -> None:

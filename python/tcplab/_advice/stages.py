@@ -169,10 +169,15 @@ def _number(text: Any, kind: str) -> float | None:
 def table(results: Results, question: Question) -> pl.DataFrame:
     """A row for each run: its candidate, point and seed, and a number for each goal."""
     rows = measured(results, question.flows, question.goals)
-    others = [name for name in results.swept if name != "variant"]
+    others = swept(results)
     values = [pl.format(f"{short(name)} {{}}", pl.col(name)) for name in others]
     point = pl.concat_str(values, separator=", ") if values else pl.lit("")
     return rows.with_columns(point.alias("point")).rename({"variant": "candidate"})
+
+
+def swept(results: Results) -> list[str]:
+    """The keys by which paths differ."""
+    return [name for name in results.swept if name not in ("variant", "sweep.seed")]
 
 
 def short(path: str) -> str:

@@ -424,12 +424,14 @@ def _harm(advice: Advice) -> list[str]:
     if harm is None:
         return []
     where = f"{'in' if harm['of'] == 'runs' else 'over'} {count(harm['n'], harm['of'])}"
+    if harm.get("lasts"):
+        where += ", while the transfers last"
     means = f"{number(harm['advised'])} in place of {number(harm['today'])} Mbit/s, {where}"
     low, high = harm["low"], harm["high"]
     if low is not None and low < 0 < high:
         said = (
-            "What a flow of CUBIC beside it loses of its goodput by the change cannot be told: "
-            f"{percent(low, sign=False)} to {percent(high)}, {where}."
+            "What a flow of CUBIC beside it loses of its goodput by the change cannot be told: it "
+            f"may gain {percent(-low)} or lose {percent(high)}, {where}."
         )
     elif _is_harmful(harm):
         said = f"The goodput of that flow of CUBIC beside it is {means}."

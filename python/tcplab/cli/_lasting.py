@@ -11,7 +11,7 @@ from tcplab._experiment.quantities import quantity
 
 USUAL_S, SHORT_S = 10, 1
 
-ENDLESS_S = 500
+ENDLESS_S = 1000
 """The longest run of flows that never end."""
 
 LONGEST_S = 5000
