@@ -23,8 +23,8 @@ impl Sender {
         self.wait_for_rto(context, Duration::ZERO);
     }
 
-    /// Waits an RTO from when the oldest segment leaves, which the queue of the device may hold back
-    /// (`tcp_rack_reo_timeout`, `tcp_rto_delta_us`).
+    /// Waits an RTO from when the oldest segment leaves, which the queue of the device may hold
+    /// back (`tcp_rack_reo_timeout`, `tcp_rto_delta_us`).
     #[cold]
     pub(crate) fn wait_from_departure(&mut self, context: Context<'_>) {
         let left_at = self.loss.scoreboard().front().map_or(context.now, |oldest| oldest.left_at);
