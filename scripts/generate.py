@@ -76,17 +76,24 @@ def chart_of(name: str, kind: str) -> str:
         return chart.read_text(encoding="utf-8")
 
 
-QUEUES = "docs/how-to/queues.md"
+# Pages with a chart, each with the name of the script on it that draws the chart.
+DRAWN = {
+    "hosts": "processor",
+    "links": "handover",
+    "networks": "hops",
+    "queues": "delays",
+    "sockets": "buffers",
+}
 
 
-def chart_of_queues() -> str:
-    """The chart of the page on queues, drawn by the script on that page."""
-    page = (ROOT / QUEUES).read_text(encoding="utf-8")
-    script = page.partition('```python title="delays.py"\n')[2].partition("```")[0]
+def chart_of_page(page: str, name: str) -> str:
+    """The chart of a page, drawn by a script on it."""
+    text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
+    script = text.partition(f'```python title="{name}.py"\n')[2].partition("```")[0]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / "examples", Path(folder) / "examples")
-        subprocess.run([sys.executable, "-c", script], cwd=folder, check=True)
-        return (Path(folder) / "delays.svg").read_text(encoding="utf-8")
+        subprocess.run([sys.executable, "-W", "ignore", "-c", script], cwd=folder, check=True)
+        return (Path(folder) / f"{name}.svg").read_text(encoding="utf-8")
 
 
 # The files that `tcplab new` writes, by name, each with the example that it is copied from.
@@ -129,12 +136,15 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/profiles.md": profiles_page,
     "docs/limits.md": limits_page,
     "README.md": readme,
-    "docs/images/queues.svg": chart_of_queues,
     "tests/digests.json": digests,
 }
 for name, kind in tcplab.algorithms().select("name", "kind").iter_rows():
     FILES[f"{CC}/{name}.md"] = partial(algorithm_page, name)
     FILES[f"{CC}/{name}.svg"] = partial(chart_of, name, kind)
+
+
+for name, script in DRAWN.items():
+    FILES[f"docs/images/{name}.svg"] = partial(chart_of_page, name, script)
 
 
 for study in names():

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,21 @@ for name in ("COLUMNS", "LINES"):
     os.unsetenv(name)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def wait_for(
+    condition: Callable[[], object],
+    process: subprocess.Popen[Any] | None = None,
+    *,
+    seconds: float = 60.0,
+    pause_s: float = 0.02,
+) -> None:
+    """Waits until something is so, which `process` must live to see."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process is None or process.poll() is None, "the process has ended before"
+        assert time.monotonic() < end, f"nothing happened in {seconds:g} s"
+        time.sleep(pause_s)
 
 
 @pytest.fixture

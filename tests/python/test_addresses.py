@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import fsspec
 import polars as pl
 import pytest
-from conftest import Command
+from conftest import Command, wait_for
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tcplab as lab
@@ -120,9 +119,7 @@ def test_a_killed_process_loses_its_last_group_at_most(
     (tmp_path / "it.json").write_text(json.dumps(experiment.to_dict()), encoding="utf-8")
     command = [sys.executable, "-m", "tcplab.cli", *words]
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
-    while not list(place.glob("group-*/files.sha256")):
-        assert running.poll() is None, "it was over before"
-        time.sleep(0.02)
+    wait_for(lambda: list(place.glob("group-*/files.sha256")), running)
     running.kill()
     running.wait()
     groups = place.glob("group-*")

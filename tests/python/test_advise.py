@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab._advice import limits, phrases, terrain, words
+from tcplab._advice import api, limits, phrases, search, terrain, words
 from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
 from tcplab._advice.api import advice_in
 from tcplab._advice.distributions import Distribution
@@ -25,10 +25,11 @@ from tcplab._advice.goals import GOALS
 from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, UNTOLD, kept
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import question
-from tcplab._advice.race import _half, _tuned
+from tcplab._advice.race import Race, _chunks, _half, _tuned
 from tcplab._advice.ranges import points
-from tcplab._advice.stages import Laboratory
+from tcplab._advice.stages import Laboratory, table
 from tcplab._experiment.reading import loaded
+from tcplab._store.lock import locked
 from tcplab.cli._main import main
 
 Plain = dict[str, Any]
@@ -95,6 +96,7 @@ def test_every_file_says_the_same(advised: tuple[Path, lab.Advice]) -> None:
     plain = json.loads((out / "advice.json").read_text())
     assert plain.pop("command") is None
     assert "sender/undo.sh" in plain.pop("scripts")
+    assert {"first", "evidence"} <= plain.pop("experiments").keys()
     assert plain == json.loads(json.dumps(advice.plain()))
     page = (out / "advice.html").read_text()
     for sentence in plain["says"][:2]:
@@ -417,7 +419,7 @@ def test_paths_of_several_round_trips_have_a_map(tmp_path: Path) -> None:
 
 def test_what_delivers_nothing_is_not_the_best(tmp_path: Path) -> None:
     plain = lossy(duration="2 s")
-    plain["network"]["dumbbell"]["loss"] = 0.45
+    plain["network"]["dumbbell"]["loss"] = 0.35
     advice = asked(plain, tmp_path, goals=["latency"], change={"cc": ["bbr", "newreno"]})
     assert json.loads((tmp_path / "advice.json").read_text())["verdict"] == advice.verdict
 
@@ -435,7 +437,7 @@ def test_where_nothing_is_random_starts_are_drawn(tmp_path: Path) -> None:
 def test_a_cell_that_cannot_be_told_is_nobodys() -> None:
     def cell(gain: float, low: float, high: float) -> Plain:
         of = {"candidate": "bbr", "gain": gain, "low": low, "high": high}
-        return {terrain.RTT: 40.0, terrain.LOSS: 0.0, **of}
+        return {terrain.RTT: 40.0, terrain.LOSS: 0.0, terrain.BREAKS: False, **of}
 
     def best(one: Plain) -> str:
         return str(terrain.best([one], GOALS["goodput"])[0]["best"])
@@ -874,7 +876,253 @@ def test_limits_that_no_number_can_have_are_refused(limit: str) -> None:
         limits.read([limit], loaded_flows())
 
 
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        ("latency <= 39 ms", "the round trip without queues is 40 ms"),
+        ("goodput >= 10.5 Mbit/s", "the rate of the bottleneck is 10 Mbit/s"),
+    ],
+)
+def test_limits_that_no_setting_can_keep_are_refused(limit: str, why: str) -> None:
+    with pytest.raises(lab.ConfigError, match=f"{re.escape(limit)}.*{why}"):
+        question(loaded(lossy()), limits_=[limit])
+
+
+def test_links_that_change_may_keep_limits_that_they_break_at_first() -> None:
+    plain = lossy()
+    plain["network"]["dumbbell"]["rate_changes"] = [["1 s", "20 Mbit/s"]]
+    assert question(loaded(plain), limits_=["goodput >= 12 Mbit/s"]).limits
+
+
+def test_the_map_leaves_out_what_breaks_a_limit() -> None:
+    cell = {terrain.RTT: 40.0, terrain.LOSS: 0.01, "low": 0.1, "high": 0.3}
+    best = cell | {"candidate": "bbr", "gain": 0.2, terrain.BREAKS: True}
+    next_ = cell | {"candidate": "hybla", "gain": 0.15, terrain.BREAKS: False}
+    (found,) = terrain.best([best, next_], GOALS["goodput"])
+    assert found["best"] == "hybla"
+
+
 def test_a_path_without_a_round_trip_has_no_map() -> None:
     plain = lossy()
     plain["network"]["dumbbell"] |= {"rtts": ["0 ms"]}
     assert terrain.grid(question(loaded(plain))) == []
+
+
+def test_a_single_setting_is_advised_where_no_finalist_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search took to a setting that makes no difference, and found BBR on its way."""
+    race = search.race
+
+    def unlucky(laboratory: Laboratory) -> Race:
+        found = race(laboratory)
+        found.finalists = [Candidate((found.singles["initial_window"].settings[0],))]
+        assert found.singles["cc"] in found.promising
+        return found
+
+    monkeypatch.setattr(search, "race", unlucky)
+    advice = asked(lossy(), tmp_path, change={"cc": ["bbr", "newreno"], "initial_window": [9, 11]})
+    assert advice.candidate.name == "bbr"
+    # What it costs others and why it gains is known as for every advice.
+    assert advice.harm is not None
+    assert words.why(advice)
+    # The interval is that of all that might have been advised.
+    own, again = advice.gain(), {one.name for one in advice.log.finalists}
+    assert own is not None
+    assert len(again) == 2
+    rows = table(lab.stored(tmp_path / "evidence"), advice.question)
+    (same,) = (
+        one
+        for one in found(rows, advice.question.goals[:1], "sim", tests=2)
+        if one.candidate == "bbr"
+    )
+    assert own.sure == same.sure
+
+
+def test_a_budget_without_time_for_a_search_is_said(tmp_path: Path) -> None:
+    advice = lab.advise(
+        lossy(), out=tmp_path, backend="sim", budget_s=1e-3, progress=False, change=CHANGE
+    )
+    assert advice.verdict == UNFINISHED
+    assert words.answer(advice)[0].startswith("Nothing can be told within the budget")
+    # The time differs from run to run; the page holds what was measured.
+    assert not api.repeated(tmp_path)
+
+
+def test_few_settings_of_many_are_no_reason_to_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    race = search.race
+
+    def short(laboratory: Laboratory) -> Race:
+        found = race(laboratory)
+        found.left_out = [f"setting {number}" for number in range(5)]
+        return found
+
+    monkeypatch.setattr(search, "race", short)
+    advice = asked(lossy(), tmp_path, change={"initial_window": [9, 11]})
+    assert advice.verdict == NOTHING
+    (said, *_) = words.answer(advice)
+    assert said.startswith("Nothing can be told yet: ")
+    assert "of the 2 of 7 settings that there was time for" in said
+
+
+def test_a_run_that_delivers_nothing_is_refused(tmp_path: Path) -> None:
+    plain = lossy(duration="5 s")
+    plain["network"]["dumbbell"]["rtts"] = ["4 s"]
+    with pytest.raises(lab.ConfigError, match="run of 5 s delivers nothing over a round trip of 4"):
+        asked(plain, tmp_path / "out", change=CHANGE)
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_at_a_time_gives_advice_in_a_folder(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path),
+        pytest.raises(lab.ConfigError, match="another tcplab advise is at work in it"),
+    ):
+        asked(lossy(), tmp_path, change=CHANGE)
+
+
+def test_changes_of_a_stage_are_found(advised: tuple[Path, lab.Advice], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(advised[0], out)
+    assert not api.repeated(out)
+    file = out / "evidence" / "experiment.toml"
+    file.write_text(file.read_text() + "\n# changed\n")
+    shutil.rmtree(out / "race-2")
+    said = "has no results any more, or its experiment.toml is not the one of its runs"
+    assert api.repeated(out) == [f"race-2 {said}", f"evidence {said}"]
+
+
+def test_the_evidence_is_on_paths_that_the_search_did_not_see() -> None:
+    over = {"network.dumbbell.loss": {"from": "0.1 %", "to": "1 %"}}
+    asked = question(loaded(lossy(advise={"over": over})), change=CHANGE)
+    searched, fresh = asked.points(), asked.fresh()
+    assert len(searched) == len(fresh) == 16
+    assert not [one for one in fresh if one in searched]
+    # Halton's 17th point in base 2: 10001 mirrored, 17/32, of a range spread by its logarithm.
+    assert fresh[0]["network.dumbbell.loss"] == pytest.approx(0.001 * 10 ** (17 / 32), rel=1e-3)
+    # All values of a list are meant.
+    few = question(loaded(lossy(advise={"over": {"network.dumbbell.loss": [0.01]}})), change=CHANGE)
+    assert few.points() == few.fresh()
+
+
+def test_where_nothing_is_random_no_interval_is_shown(tmp_path: Path) -> None:
+    plain = lossy()
+    plain["network"]["dumbbell"] |= {"rate": "20 Mbit/s", "rtts": ["100 ms"], "loss": 0}
+    plain["flows"][0]["stack"] = {"wmem": "64 kB", "pacing": True}
+    advice = asked(plain, tmp_path, change={"wmem": ["1 MB"]})
+    (said, *_) = words.answer(advice)
+    assert said.endswith("in one run of each, as nothing is random and 2 seeds are all equal.")
+    assert re.match(
+        r"Set wmem .*: goodput is [\d.]+ in place of [\d.]+ Mbit/s: [\d.]+ % more[,.]", said
+    )
+    assert "seeds that the search did not use" not in said
+
+
+def test_buffers_that_limit_come_first_and_long_lists_last() -> None:
+    several = {
+        "cc": ["bbr", "htcp", "illinois", "hybla", "veno", "vegas", "yeah"],
+        "initial_window": [4, 20],
+        "wmem": ["1 MB", "4 MB"],
+    }
+    candidates = [
+        Candidate((Setting(key, value, "sender", None),))
+        for key, values in several.items()
+        for value in values
+    ]
+    chunks = [[one.settings[0].value for one in it] for it in _chunks(candidates, {"wmem"})]
+    assert chunks == [several["wmem"], several["cc"][:5], several["initial_window"],
+                      several["cc"][5:]]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wmem", "is_short"),
+    # 10 Mbit/s for 40 ms are 50 kB, and the queue holds as much: half of a buffer is for data.
+    [("150 kB", True), ("250 kB", False)],
+)
+def test_a_buffer_is_short_that_holds_less_than_the_path(
+    wmem: str, is_short: bool, tmp_path: Path
+) -> None:
+    plain = lossy(duration="1 s")
+    plain["network"]["dumbbell"]["queue"] = "50 kB"
+    plain["flows"][0]["stack"] = {"wmem": wmem}
+    about = question(loaded(plain), change={"wmem": ["1 MB"]})
+    laboratory = Laboratory(about, tmp_path, 60.0)
+    laboratory.time(about.points(), 1)
+    assert laboratory.short_buffers == ({"wmem"} if is_short else set())
+
+
+def test_gains_in_tables_are_those_of_sentences() -> None:
+    # Half the time is 50 % less, not 100 % better.
+    time, rate = GOALS["completion"], GOALS["goodput"]
+    assert phrases.gain(time, 1.0) == "+50 %"
+    assert phrases.more(time, 1.0) == "50 % less"
+    assert phrases.gain(time, -0.5) == "-100 %"
+    assert phrases.gain(rate, 1.0) == "+100 %"
+
+
+def test_each_path_has_losses_of_its_own(tmp_path: Path) -> None:
+    """With the same seeds on all paths, sixteen of them would be no more than one."""
+    over = {"network.dumbbell.loss": {"from": "1 %", "to": "2 %"}}
+    about = question(loaded(lossy(duration="1 s", advise={"over": over})), change=CHANGE)
+    results = Laboratory(about, tmp_path, 60.0).run(
+        "evidence", [Candidate()], about.fresh(), range(1001, 1003)
+    )
+    seeds = results.runs["seed"].to_list()
+    assert len(set(seeds)) == len(seeds) == 32
+    # Settings are compared on the same path with the same seed.
+    rows = table(results, about)
+    assert rows["point"].n_unique() == 16
+    assert "seed" not in rows["point"][0]
+
+
+def test_over_paths_an_interval_is_that_of_logarithms() -> None:
+    """Student's of 16 logarithms: the mean of 0.1 to 1.6 is 0.85, the deviation 0.476, and
+    2.131 * 0.476 / 4 = 0.254.
+    """
+    several = [
+        rows([1.0], [math.exp(0.1 * place)], "goodput", str(place)) for place in range(1, 17)
+    ]
+    (gain,) = (
+        one
+        for one in found(pl.concat(several), [GOALS["goodput"]], "sim")
+        if one.candidate != "today"
+    )
+    assert gain.low == pytest.approx(math.expm1(0.85 - 0.254), rel=1e-2)
+    assert gain.high == pytest.approx(math.expm1(0.85 + 0.254), rel=1e-2)
+
+
+def test_harm_is_that_of_the_time_in_which_transfers_last(tmp_path: Path) -> None:
+    plain = lossy(duration="60 s")
+    plain["flows"][0]["traffic"] = {"kind": "bulk", "size": "500 kB"}
+    advice = asked(plain, tmp_path, change={"cc": ["bbr"]})
+    assert advice.harm is not None
+    assert advice.harm["lasts"]
+    gain = advice.gain()
+    assert gain is not None
+    assert gain.today is not None
+    runs = lab.stored(tmp_path / "beside").runs
+    # Today's transfers are the slower ones.
+    assert runs["measured_to_s"].unique().to_list() == pytest.approx([gain.today], abs=2e-3)
+    assert "while the transfers last" in " ".join(words.cost(advice))
+
+
+def test_a_path_that_lets_nothing_through_is_refused(tmp_path: Path) -> None:
+    plain = lossy()
+    plain["network"]["dumbbell"]["loss"] = 1.0
+    with pytest.raises(lab.ConfigError, match="nothing arrives over this path"):
+        asked(plain, tmp_path, change=CHANGE)
+
+
+def test_missing_and_foreign_files_are_found(
+    advised: tuple[Path, lab.Advice], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(advised[0], out)
+    (out / "advice.html").unlink()
+    (out / "apply" / "sender" / "before.sh").write_text("reboot\n")
+    assert api.repeated(out) == [
+        "advice.html is missing",
+        "apply/sender/before.sh is none of the files that this advice has",
+    ]

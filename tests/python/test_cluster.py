@@ -7,15 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import distributed
 import polars as pl
 import pytest
-from conftest import Command
+from conftest import Command, wait_for
 from polars.testing import assert_frame_equal
 
 import tcplab as lab
@@ -26,13 +25,6 @@ DASK = str(Path(sys.executable).parent / "dask")
 LOCAL = ["--host", "127.0.0.1", "--no-dashboard"]
 
 PATIENCE_S = 60.0
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from conftest import wait_for
 
 import tcplab as lab
 
@@ -86,8 +87,8 @@ def test_the_command_says_one_line_wherever_it_is(tmp_path: Path) -> None:
     for seconds in (0.0, 0.5, 1.0, 2.0):
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         # Before polars is loaded, only the interpreter itself handles signals.
-        while "polars" not in Path(f"/proc/{process.pid}/maps").read_text():
-            time.sleep(0.01)
+        maps = Path(f"/proc/{process.pid}/maps")
+        wait_for(lambda: "polars" in maps.read_text(), process, pause_s=0.01)  # noqa: B023
         time.sleep(seconds)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import wait_for
 
 import tcplab as lab
 
@@ -160,8 +161,7 @@ def test_signals_have_their_exit_status(tmp_path: Path) -> None:
             text=True,
         )
         # At the first sight of the folder: its own process may not have recorded it yet.
-        while not list((tmp_path / "out").glob(".unfinished-*")):
-            time.sleep(0)
+        wait_for(lambda: list((tmp_path / "out").glob(".unfinished-*")), process, pause_s=0)
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 128 + number

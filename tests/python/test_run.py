@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import wait_for
 from polars.testing import assert_frame_equal
 
 import tcplab as lab
@@ -125,8 +126,7 @@ def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) 
     out = tmp_path / "out"
     command = [sys.executable, "-m", "tcplab.cli", "run", str(file), "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    while not list(out.glob(".unfinished-*")):
-        time.sleep(0.05)
+    wait_for(lambda: list(out.glob(".unfinished-*")), process)
     process.kill()
     process.communicate()
     assert not list(out.glob("group-*"))
@@ -144,14 +144,19 @@ def test_processes_may_share_a_folder(small: lab.Experiment, tmp_path: Path) -> 
     assert sorted(others) == ["experiment.toml", "runs.json"]
 
 
+def runs_in(group: Path) -> int:
+    """The number of runs of a group."""
+    return len(pl.read_parquet(group / "runs.parquet"))
+
+
 def test_ctrl_c_stops_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:
     file = tmp_path / "long.toml"
     file.write_text(LONG + 'sweep.duration = ["1 s", "100 h"]\n')
     command = [sys.executable, "-m", "tcplab.cli", "run", "long.toml", "--out", "out"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     out = tmp_path / "out"
-    while len(list(out.glob("group-*"))) < 3:
-        time.sleep(0.05)
+    # Two of the short runs may be in one group.
+    wait_for(lambda: sum(map(runs_in, out.glob("group-*"))) == 3, process)
     began = time.monotonic()
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=20)

@@ -204,18 +204,25 @@ def test_a_file_that_may_not_grow_is_an_error_that_names_it(
 
 
 def test_plans_that_follow_each_other_are_taken_together() -> None:
-    pool = Pool(1000, 2)
+    pool = Pool([1.0] * 1000, 2)
     first, second = pool.take(), pool.take()
     assert (first, second) == (range(1), range(1, 2))
-    pool.give_back(first[1:], 1, 0.01)
+    pool.give_back(first, 1, 0.01)
     # 0.7 s, at 10 ms each.
     third = pool.take()
     assert third == range(2, 72)
     # Plans that took longer than estimated go back, and are taken next.
-    pool.give_back(third[10:], 10, 1.0)
+    pool.give_back(third, 10, 1.0)
     assert pool.take().start == 12
     pool.close()
     assert not pool.take()
+
+
+def test_a_long_plan_does_not_hold_up_short_ones() -> None:
+    """A group is stored when its last run ends: 100 simulated seconds are expected to take 1 s."""
+    pool = Pool([1.0, 1.0, 1.0, 100.0, 100.0], 2)
+    pool.give_back(pool.take(), 1, 0.01)
+    assert [pool.take() for _ in range(3)] == [range(1, 3), range(3, 4), range(4, 5)]
 
 
 def test_a_group_is_as_it_was_handed_over(tmp_path: Path) -> None:

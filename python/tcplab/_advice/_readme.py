@@ -134,7 +134,9 @@ def of_destinations(title: str, targets: Sequence[Target]) -> str:
     text = f"# {_text(title)}: by destination\n" + _TWO_WAYS
     for target in targets:
         text += f"\n## {_text(target.destination.name)}: {target.network}\n\n"
-        text += "| setting | before | now | `routes` | `sockops` |\n|---|---|---|---|---|\n"
+        text += (
+            "| setting | in the experiment | now | `routes` | `sockops` |\n|---|---|---|---|---|\n"
+        )
         for change, how in target.changes:
             routes = route_settings(how)
             words = (f"`{key} {value}`" if value else f"no `{key}`" for key, value in routes)
@@ -176,7 +178,7 @@ grow: the program requests half of it, because Linux doubles a request.
 
 
 def _table(ways: Sequence[tuple[Change, Way]]) -> str:
-    text = "| setting | before | now | applied by |\n|---|---|---|---|\n"
+    text = "| setting | in the experiment | now | applied by |\n|---|---|---|---|\n"
     for change, how in ways:
         says = how.says.replace("|", "\\|")
         text += f"| `{change.key}` | {_shown(change.before)} | {_shown(change.value)} | {says} |\n"

@@ -14,11 +14,11 @@ from tcplab import _core
 from tcplab._advice import causes, terrain
 from tcplab._advice.evidence import Gain, Preference, by_point, found, harm, preferred
 from tcplab._advice.goals import ASKED, OPEN
-from tcplab._advice.keeping import BREAKS, Kept, kept
+from tcplab._advice.keeping import BREAKS, Kept, broken_at, kept
 from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
-from tcplab._advice.stages import short, table
+from tcplab._advice.stages import short, swept, table
 from tcplab._results.results import Results
 from tcplab._store.manifest import stored
 
@@ -50,6 +50,8 @@ class Log:
     backend: str | None = None
     """The backend that confirmed the answer, like "Linux 6.12"."""
     notes: list[str] = field(default_factory=list)
+    needs_s: float | None = None
+    """How long a search takes at least, where the budget was far too short for any."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -64,6 +66,7 @@ class Log:
             "seeds": self.seeds,
             "backend": self.backend,
             "notes": self.notes,
+            "needs_s": self.needs_s,
         }
 
     @staticmethod
@@ -80,6 +83,7 @@ class Log:
             dict(plain.get("seeds", {})),
             plain["backend"],
             list(plain["notes"]),
+            plain.get("needs_s"),
         )
 
 
@@ -131,6 +135,14 @@ class Advice:
         """
         ends = self.open.values()
         return any(of for _, of in ends) and all(2 * left > of for left, of in ends)
+
+    def tried(self) -> int:
+        """How many settings the search tried."""
+        return self.log.rounds[0][0] if self.log.rounds else 0
+
+    def has_tried_few(self) -> bool:
+        """Whether the search had no time for most settings."""
+        return len(self.log.left_out) > self.tried()
 
     def breaches(self) -> list[Kept]:
         """The limits that today's setting breaks."""
@@ -236,9 +248,12 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
     if "map" in log.stages:
         mapped = stored(folder / "map")
         points = _points(question, mapped)
-        for cell in by_point(table(mapped, question), question.goal):
+        told = table(mapped, question)
+        beyond = broken_at(told, question.limits)
+        for cell in by_point(told, question.goal):
+            is_out = (cell["candidate"], cell["point"]) in beyond
             rtt, share = points[cell.pop("point")]
-            cells.append({terrain.RTT: rtt, terrain.LOSS: share, **cell})
+            cells.append({terrain.RTT: rtt, terrain.LOSS: share, **cell, terrain.BREAKS: is_out})
         cells = _with_evidence(cells, gains, question)
     paths: list[dict[str, Any]] = []
     if question.over and evidence is not None and candidate.settings:
@@ -276,7 +291,14 @@ def harm_in(results: Results, question: Question, candidate: Candidate) -> dict[
         pl.col("rtt_mean_ms").alias("delay_beside"),
     )
     rows = table(results, question).join(own, on="run", maintain_order="left")
-    return harm(rows, candidate.name)
+    told = harm(rows, candidate.name)
+    if told is not None:
+        told["lasts"] = WHILE in swept(results) and WHILE not in question.over
+    return told
+
+
+WHILE = "duration"
+"""The key of paths by which a run is as long as its transfers."""
 
 
 BESIDE = "beside"
@@ -287,7 +309,7 @@ def _points(question: Question, mapped: Any) -> dict[str, tuple[float, float]]:
     """By the name of a point of the map, its round trip and losses."""
     grid = terrain.grid(question)
     at = terrain.labels(question, grid)
-    names = [name for name in mapped.swept if name != "variant"]
+    names = swept(mapped)
     found = {}
     for point, label in zip(grid, at, strict=True):
         texts = [f"{short(name)} {_text(point[name])}" for name in names]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -15,7 +17,15 @@ from tcplab import _core
 from tcplab._advice import applied, page, phrases
 from tcplab._advice.advice import Advice, read
 from tcplab._advice.goals import measured
-from tcplab._advice.kept import ADVICE, APPLY, QUESTION, ask, keep_scripts, scripts_of
+from tcplab._advice.kept import (
+    ADVICE,
+    APPLY,
+    QUESTION,
+    alone_in,
+    ask,
+    keep_scripts,
+    scripts_of,
+)
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import Question, question, room
 from tcplab._advice.search import ALSO, BUDGET_S, advised
@@ -28,6 +38,9 @@ from tcplab._run.run import run
 from tcplab._schema import Experiment
 from tcplab._store.atomic_write import put
 from tcplab._text import markup
+
+EXPERIMENT = "experiment.toml"
+"""The experiment of a folder of results."""
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 """How the names of captures end."""
@@ -155,13 +168,22 @@ def advice_in(
         asked.experiment(
             [Candidate()], asked.points()[:1], range(asked.seed, asked.seed + 1)
         ).plans("linux")
+    is_new = not folder.exists()
     asked = varied(asked)
-    text = toml_writer.written(asked.plain | {"advise": asked.asked})
-    ask(f"# What `tcplab advise` was asked.\n\n{text}", folder / QUESTION, replaces=replaces)
-    say(f"path     {phrases.path(asked)}")
     laboratory = Laboratory(asked, folder, budget_s, workers, progress)
-    found, is_stopped = advised(laboratory, backend=backend, also=also, notes=notes, say=say)
-    _write(found, folder, command)
+    text = toml_writer.written(asked.plain | {"advise": asked.asked})
+    with alone_in(folder):
+        ask(f"# What `tcplab advise` was asked.\n\n{text}", folder / QUESTION, replaces=replaces)
+        say(f"path     {phrases.path(asked)}")
+        try:
+            found, is_stopped = advised(
+                laboratory, backend=backend, also=also, notes=notes, say=say
+            )
+        except _core.ConfigError:
+            if is_new:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        _write(found, folder, command, laboratory.stages)
     return found, is_stopped
 
 
@@ -185,15 +207,27 @@ def varied(asked: Question) -> Question:
     return replace(asked, plain=asked.plain | {"flows": flows})
 
 
-def _write(advice: Advice, folder: Path, command: str | None) -> None:
-    """The page, the same for programs, and the files that put the advice in."""
+def _write(advice: Advice, folder: Path, command: str | None, stages: Sequence[str]) -> None:
+    """The page, the same for programs, and the files that put the advice in. The experiments of
+    all stages are remembered by their checksums.
+    """
     files = files_of(advice)
     keep_scripts(folder, files, scripts_of(folder, ADVICE))
     for name, content in _pages(advice, files, command).items():
         put(content, folder / name)
-    plain = advice.plain() | {"command": command, "scripts": list(files)}
+    experiments = {stage: sum_ for stage in stages if (sum_ := _checksum(folder / stage))}
+    plain = advice.plain() | {
+        "command": command, "scripts": list(files), "experiments": experiments,
+    }  # fmt: skip
     text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
     put(f"{text}\n".encode(), folder / ADVICE)
+
+
+def _checksum(stage: Path) -> str | None:
+    """That of the experiment of a stage."""
+    with suppress(OSError):
+        return hashlib.sha256((stage / EXPERIMENT).read_bytes()).hexdigest()
+    return None
 
 
 def _pages(advice: Advice, files: Mapping[str, str], command: str | None) -> dict[str, bytes]:
@@ -254,16 +288,32 @@ def repeated(folder: Path) -> list[str]:
         files = files_of(advice)
         written = {f"{APPLY}/{name}": text.encode() for name, text in files.items()}
         written |= _pages(advice, files, plain.get("command"))
-        other = [name for name, text in written.items() if (folder / name).read_bytes() != text]
+        there = {
+            f"{path.relative_to(folder)}" for path in (folder / APPLY).rglob("*") if path.is_file()
+        }
+        missing = [name for name in written if not (folder / name).is_file()]
+        foreign = sorted(there - written.keys())
+        other = [
+            name
+            for name, text in written.items()
+            if name not in missing and (folder / name).read_bytes() != text
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _core.ConfigError(f"{folder}: {error}") from None
     return [
+        *(
+            f"{stage} has no results any more, or its {EXPERIMENT} is not the one of its runs"
+            for stage, known in (plain.get("experiments") or {}).items()
+            if _checksum(folder / stage) != known
+        ),
         *(
             f"{key} is {_short(plain.get(key))}, and the results say {_short(now.get(key))}"
             for key in now
             if plain.get(key) != now[key]
         ),
+        *(f"{name} is missing" for name in missing),
         *(f"{name} is not what the results say" for name in other),
+        *(f"{name} is none of the files that this advice has" for name in foreign),
     ]
 
 

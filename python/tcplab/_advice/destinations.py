@@ -16,7 +16,7 @@ from typing import Any
 
 from tcplab import _core
 from tcplab._advice import applied, phrases
-from tcplab._advice.advice import BESIDE, Advice, harm_in, read
+from tcplab._advice.advice import BESIDE, UNFINISHED, Advice, harm_in, read
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
 from tcplab._advice.kept import (
@@ -87,6 +87,7 @@ class Chosen:
             "prefix": str(self.destination.prefix),
             "goal": self.own.question.goal.name,
             "setting": self.candidate.name,
+            "verdict": self.own.verdict,
             "advised": [{"key": one.key, "value": one.value} for one in self.candidate.settings],
             "gain": None if self.gain is None else self.gain.plain(),
             "alone": self.own.candidate.name,
@@ -284,7 +285,7 @@ def _gains(
     if len(several) == 1:
         return [None] * len(candidates)
     results = Laboratory(asked, folder, 0.0, workers, progress).run(
-        "common", several, asked.points(), range(first, first + SEEDS)
+        "common", several, asked.fresh(), range(first, first + SEEDS)
     )
     told = {one.candidate: one for one in found(table(results, asked), asked.goals, "sim")}
     return [told.get(one.name) for one in candidates]
@@ -328,7 +329,9 @@ def rows(several: Sequence[Chosen]) -> list[list[str]]:
     found = []
     for one in several:
         goal, harm, told = one.own.question.goal, one.harm, one.gain
-        row = [one.destination.name, str(one.destination.prefix), one.candidate.name, goal.name]
+        is_open = one.own.verdict == UNFINISHED and not one.candidate.settings
+        name = "not finished" if is_open else one.candidate.name
+        row = [one.destination.name, str(one.destination.prefix), name, goal.name]
         if told is None or told.low is None:
             row.append("-")
         else:

@@ -28,6 +28,9 @@ LEVEL = 0.95
 LEVEL_OF_CELLS = 0.99
 """Of the map, which has several candidates in each cell."""
 
+FEWEST_OF_CELLS = 5
+"""Fewer runs of one path have intervals at that level which say nothing."""
+
 NEAR = 0.01
 """A candidate that is no more than this share behind counts as equal."""
 
@@ -74,6 +77,16 @@ class Gain:
     worst_point: str
 
     @property
+    def is_exact(self) -> bool:
+        """Whether all runs say the same, since nothing is random."""
+        return self.low is not None and self.low == self.high
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval to tell."""
+        return self.low is not None and self.low != self.high
+
+    @property
     def is_better(self) -> bool:
         """Whether the whole corrected interval is above zero."""
         return self.sure is not None and self.sure > 0
@@ -106,7 +119,8 @@ def found(
 def _gain(name: str, part: pl.DataFrame, goal: Goal, backend: str, sure: float) -> Gain:
     """Of each path, the ratio of the means of its runs; of several, the geometric mean of these.
     Many paths are taken for a sample of those that there may be, so the interval is over them; few
-    are those that are meant, and it is over the seeds.
+    are those that are meant, and it is over the seeds. Logarithms of ratios are taken for normal:
+    they have either sign, and what is more skewed than normal data in them is in the ratios.
     """
     points = [
         (str(point), one["value"].to_list(), one["base"].to_list())
@@ -121,15 +135,15 @@ def _gain(name: str, part: pl.DataFrame, goal: Goal, backend: str, sure: float) 
         limits_at = partial(_limits_of_one_path, values, base, goal, to(each[0]))
         number = len(values)
     elif len(points) >= statistics.FEWEST:
-        limits_at = partial(limits, each, to)
+        limits_at = partial(limits, each, to, assume="normal")
         number, of = len(points), "paths"
     else:
         # The contribution of each seed to the mean over paths.
         own = _by_seed(points, goal, sum(each) / len(each))
-        limits_at = partial(limits, own, to)
+        limits_at = partial(limits, own, to, assume="normal")
         number, of = len(own), "seeds"
-    low, high = limits_at(LEVEL)
-    sure_low, _ = limits_at(sure)
+    low, high = limits_at(level=LEVEL)
+    sure_low, _ = limits_at(level=sure)
     means = [
         [sum(several) / len(several) for several in column]
         for column in ([base for _, _, base in points], [values for _, values, _ in points])
@@ -350,7 +364,9 @@ def by_point(rows: pl.DataFrame, goal: Goal) -> list[dict[str, Any]]:
         one, other = values["value"].to_list(), values["base"].to_list()
         gain = _of_one_path(one, other, goal)
         several = _by_seed([("", one, other)], goal, gain)
-        low, high = limits(several, to, LEVEL_OF_CELLS, "normal")
+        low, high = None, None
+        if len(several) >= FEWEST_OF_CELLS or len(set(several)) == 1:
+            low, high = limits(several, to, LEVEL_OF_CELLS, "normal")
         result.append(
             {"point": str(point), "candidate": str(name), "gain": to(gain), "low": low,
              "high": high,

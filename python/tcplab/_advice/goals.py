@@ -114,6 +114,11 @@ def known(name: str, flows: Sequence[Mapping[str, Any]], place: str) -> Goal:
     return GOALS[name]
 
 
+def are_of_tcp(flows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether all flows are of TCP, whose latency is a round trip."""
+    return all(map(_is_tcp, flows))
+
+
 def _usual(flows: Sequence[Mapping[str, Any]]) -> str:
     """The goal that flows of this traffic usually have."""
     if any(map(_is_web, flows)):

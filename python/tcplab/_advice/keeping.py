@@ -50,17 +50,28 @@ def worst(rows: pl.DataFrame, limits: Sequence[Limit]) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for limit in limits:
-        for name, mean in _means(rows, limit.goal):
+        for name, _, mean in _means(rows, limit.goal):
             apart = limit.beyond(mean) / max(abs(limit.value), 1e-9)
             found[name] = max(found.get(name, apart), apart)
     return found
 
 
-def _means(rows: pl.DataFrame, goal: Goal) -> list[tuple[str, float]]:
+def broken_at(rows: pl.DataFrame, limits: Sequence[Limit]) -> set[tuple[str, str]]:
+    """The candidates and paths of which a mean is beyond a limit."""
+    return {
+        (name, point)
+        for limit in limits
+        for name, point, mean in _means(rows, limit.goal)
+        if limit.is_broken_by(mean)
+    }
+
+
+def _means(rows: pl.DataFrame, goal: Goal) -> list[tuple[str, str, float]]:
+    """By candidate and path, the mean of a goal."""
     means = rows.group_by("candidate", "point", maintain_order=True).agg(
         pl.col(goal.name).fill_null(0.0).mean()
     )
-    return [(str(name), float(mean)) for name, _, mean in means.iter_rows()]
+    return [(str(name), str(point), float(mean)) for name, point, mean in means.iter_rows()]
 
 
 def kept(rows: pl.DataFrame, limits: Sequence[Limit], backend: str) -> list[Kept]:

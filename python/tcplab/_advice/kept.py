@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tcplab._core import ConfigError
 from tcplab._store.atomic_write import put
+from tcplab._store.lock import locked
 from tcplab._warnings import TcplabWarning
 
 ADVICE = "advice.json"
@@ -29,6 +30,25 @@ ANSWERS = {QUESTION: ADVICE, LISTED: DESTINATIONS}
 
 APPLY = "apply"
 """The folder of the scripts."""
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Makes a folder, in which no other process may give advice meanwhile.
+
+    Raises:
+        ConfigError: Another one does.
+        OSError: The folder cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder, patient=False))
+        except BlockingIOError:
+            raise ConfigError(
+                f"{folder}: another tcplab advise is at work in it; name another folder, or wait"
+            ) from None
+        yield
 
 
 def ask(text: str, file: Path, *, replaces: bool) -> None:

@@ -13,7 +13,7 @@ SIDES = ("sender", "receiver", "router")
 BUFFERS = ("64 kB", "256 kB", "1 MB", "4 MB", "16 MB", "64 MB", "256 MB", "1 GB")
 
 LEVERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
-    "cc": ("sender", ("cubic", "newreno", "bbr", "htcp", "illinois", "westwood+", "yeah", "hybla",
+    "cc": ("sender", ("bbr", "htcp", "illinois", "hybla", "westwood+", "cubic", "newreno", "yeah",
                       "veno", "vegas", "scalable", "highspeed", "bic", "cdg")),
     "qdisc": ("sender", ("fq", "fq-codel")),
     "wmem": ("sender", BUFFERS),
@@ -136,6 +136,11 @@ def tried(
             raise ConfigError(f"keep: there is no setting {name!r}; there are {', '.join(known)}")
     if change:
         for name in change:
+            if name not in today and name in known and "cc" not in today:
+                raise ConfigError(
+                    f"change: {name}: flows of UDP have no such setting; there are "
+                    f"{', '.join(today)}"
+                )
             if name not in today:
                 raise ConfigError(
                     f"change: there is no setting {name!r}; there are {', '.join(today)}"

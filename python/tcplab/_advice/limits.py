@@ -10,7 +10,7 @@ from typing import Any
 from tcplab._advice import goals
 from tcplab._advice.goals import Goal
 from tcplab._core import ConfigError
-from tcplab._experiment.quantities import numbers
+from tcplab._experiment.quantities import numbers, quantity
 
 KINDS = {"Mbit/s": ("mbit_s", 1.0), "s": ("ms", 1000.0), "ms": ("ms", 1.0), "%": ("share", 0.01)}
 """By the unit of a goal, the kind of its quantities, and the unit in that of the kind."""
@@ -46,6 +46,42 @@ def read(texts: Sequence[str], flows: Sequence[Mapping[str, Any]]) -> list[Limit
         ConfigError: A limit is none, or the flows give its goal no number.
     """
     return [_read(text, flows) for text in texts]
+
+
+def check(
+    limits: Sequence[Limit], flows: Sequence[Mapping[str, Any]], lanes: Sequence[Mapping[str, Any]]
+) -> None:
+    """Limits that no setting can keep are refused, on links that do not change.
+
+    Raises:
+        ConfigError: A latency below the round trip, or a goodput above the rate.
+    """
+    if any(lane.get("rate_changes") or lane.get("delay_changes") for lane in lanes):
+        return
+    trips = [_of_plan(flow.get("base_rtt"), "ms") for flow in flows]
+    slowest = {flow.get("bottleneck") for flow in flows}
+    for limit in limits:
+        if limit.goal.name == "latency" and limit.is_most and goals.are_of_tcp(flows):
+            least = sum(trips) / len(trips)
+            if limit.value < least:
+                raise ConfigError(
+                    f"limits: {limit.text!r}: no setting keeps it, since the round trip without "
+                    f"queues is {least:g} ms"
+                )
+        if limit.goal.name == "goodput" and not limit.is_most and len(slowest) == 1:
+            number = slowest.pop()
+            rate = _of_plan(lanes[number]["rate"], "mbit_s") if number is not None else math.inf
+            if rate and limit.value > rate:
+                raise ConfigError(
+                    f"limits: {limit.text!r}: no setting keeps it, since the rate of the "
+                    f"bottleneck is {rate:g} Mbit/s"
+                )
+
+
+def _of_plan(text: Any, kind: str) -> float:
+    """A quantity of a plan; nothing where it is of another kind."""
+    found = quantity(str(text)) if text is not None else None
+    return float(found[1]) if found is not None and found[0] == kind else 0.0
 
 
 def _read(text: str, flows: Sequence[Mapping[str, Any]]) -> Limit:

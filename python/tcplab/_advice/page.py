@@ -29,7 +29,8 @@ TITLES = {
 def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> list[Block]:
     """The page."""
     title = TITLES.get(advice.verdict, "Advice: not finished")
-    if advice.verdict == NOTHING and advice.is_cut_short():
+    is_open = advice.is_cut_short() or advice.has_tried_few()
+    if advice.verdict == NOTHING and is_open:
         title = "Advice: nothing can be told"
     elif advice.verdict == NOTHING and advice.breaches():
         title = "Advice: nothing that keeps the limits"
@@ -142,27 +143,31 @@ def _row(one: Gain, advice: Advice) -> list[str]:
         "-" if it is None else f"{phrases.number(it)}{unit}" for it in (one.today, one.advised)
     ]
     gain = [phrases.gain(goal, it) for it in (one.gain, one.low, one.high)]
-    interval = "-" if one.low is None else f"{gain[1]} to {gain[2]}"
+    interval = f"{gain[1]} to {gain[2]}" if one.has_interval else "-"
     name = f"**{one.candidate}**"
     return [name, goal.words, one.backend, *means, gain[0], interval, phrases.count(one.n, one.of)]
 
 
 def _chart(advice: Advice) -> alt.LayerChart:
     goal = advice.question.goal
-    scale = 100 if goal.is_ratio else 1
+
+    def shown(gain: float | None) -> float | None:
+        scale = 100 if goal.is_ratio else 1
+        return None if gain is None else scale * phrases.better(goal, gain)
+
     rows: list[dict[str, Any]] = [
         {
             "setting": one.candidate,
             "backend": one.backend,
-            "gain": scale * one.gain,
-            "low": None if one.low is None else scale * one.low,
-            "high": None if one.high is None else scale * one.high,
+            "gain": shown(one.gain),
+            "low": shown(one.low),
+            "high": shown(one.high),
         }
         for one in [*advice.gains, *advice.kernel]
         if one.goal == goal.name
     ]
     order = list(
-        dict.fromkeys(row["setting"] for row in sorted(rows, key=lambda row: -row["gain"]))
+        dict.fromkeys(row["setting"] for row in sorted(rows, key=lambda row: -float(row["gain"])))
     )
     backends = list(dict.fromkeys(row["backend"] for row in rows))
     given = data(rows)
@@ -197,10 +202,16 @@ def _map(advice: Advice) -> list[Block]:
         "Of each round trip (rows) and each share of losses by chance (columns), the setting that "
         "does best, with its gain and its 99 % interval (5 runs, normal data; of the path itself "
         "that of the evidence). Today's where no interval reaches what is worth a change, and `?` "
-        "where it cannot be told.",
+        f"where it cannot be told.{_limited(advice)}",
         Picture("map", "What does best, by round trip and losses", partial(_drawn_map, cells)),
         Rows(["", *(phrases.loss(one) for one in losses)], rows),
     ]
+
+
+def _limited(advice: Advice) -> str:
+    if not advice.question.limits:
+        return ""
+    return " A setting whose mean breaks a limit somewhere is left out there."
 
 
 def _cell(cell: Mapping[str, Any] | None, goal: Any) -> str:
@@ -211,7 +222,8 @@ def _cell(cell: Mapping[str, Any] | None, goal: Any) -> str:
     if cell["best"] == terrain.UNTOLD:
         return "?"
     gain = [phrases.gain(goal, cell[it]) for it in ("gain", "low", "high")]
-    return f"{cell['best']}: {gain[0]} ({gain[1]} to {gain[2]})"
+    limits = f" ({gain[1]} to {gain[2]})" if cell["low"] != cell["high"] else ""
+    return f"{cell['best']}: {gain[0]}{limits}"
 
 
 def _drawn_map(cells: Sequence[Mapping[str, Any]]) -> alt.Chart:
@@ -263,13 +275,16 @@ def _paths(advice: Advice) -> Rows:
             one["point"],
             phrases.gain(goal, one["gain"]),
             "-"
-            if one["low"] is None
+            if one["low"] == one["high"]
             else f"{phrases.gain(goal, one['low'])} to {phrases.gain(goal, one['high'])}",
             str(one["n"]),
         ]
         for one in sorted(advice.paths, key=lambda one: one["gain"])
     ]
     heads = [", ".join(advice.question.over), "gain", "99 % interval (normal data)", "runs"]
+    if all(row[2] == "-" for row in rows):
+        # Few runs of one path have no interval that says anything.
+        heads, rows = heads[:2] + heads[3:], [row[:2] + row[3:] for row in rows]
     return Rows(heads, rows)
 
 

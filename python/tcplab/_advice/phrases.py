@@ -30,20 +30,28 @@ def value(given: Any) -> str:
 def change(goal: Goal, gain: Gain) -> str:
     """`goodput is 186 in place of 62.1 Mbit/s: 200 % more (195 to 205 %)`."""
     unit = f" {goal.unit}" if goal.unit else ""
-    limits = f" ({interval(goal, gain)})" if gain.low is not None else ""
+    limits = f" ({interval(goal, gain)})" if gain.has_interval else ""
     if gain.advised is None or gain.today is None:
         return f"{goal.words}: {more(goal, gain.gain)}{limits}"
+    if gain.advised == gain.today:
+        return f"{goal.words} stays at {number(gain.today)}{unit}"
     means = f"{number(gain.advised)} in place of {number(gain.today)}{unit}"
     return f"{goal.words} is {means}: {more(goal, gain.gain)}{limits}"
 
 
+MEANS = "(geometric means, of shares arithmetic ones)"
+
+
 def over(gain: Gain) -> str:
+    """What a gain is the mean of."""
     if gain.of == "paths":
-        return f"over {counted(gain.n, 'path')} with {counted(gain.seeds, 'seed')} each"
+        seeds = counted(gain.seeds, "seed")
+        return f"over {counted(gain.n, 'path')} with {seeds} each {MEANS}"
+    if gain.is_exact:
+        where = f"over all paths {MEANS}" if gain.of == "seeds" else "in one run of each"
+        return f"{where}, as nothing is random and {gain.seeds} seeds are all equal"
     if gain.of == "seeds":
-        return f"over all paths with {counted(gain.n, 'seed')} each"
-    if gain.low is not None and gain.low == gain.high:
-        return f"in one run of each, as nothing is random and {gain.n} seeds are all equal"
+        return f"over all paths with {counted(gain.n, 'seed')} each {MEANS}"
     return f"in {counted(gain.n, 'run')}"
 
 
@@ -52,6 +60,12 @@ def signed(goal: Goal, gain: float) -> float:
     if not goal.is_ratio:
         return gain if goal.more_is_better else -gain
     return gain if goal.more_is_better else 1 / (1 + gain) - 1
+
+
+def better(goal: Goal, gain: float) -> float:
+    """A gain as sentences tell it, where positive is better: of times, the share that is saved."""
+    value = signed(goal, gain)
+    return value if goal.more_is_better else -value
 
 
 def more(goal: Goal, gain: float) -> str:
@@ -104,14 +118,17 @@ def gain(goal: Goal, value: float | None) -> str:
     """A gain with its sign: positive is better."""
     if value is None:
         return "-"
+    value = better(goal, value)
     text = number(abs(100 * value if goal.is_ratio else value))
     sign = "-" if value < 0 and text != "0" else "+" if text != "0" else ""
     return f"{sign}{text}{unit_of_gain(goal)}"
 
 
 def span_of(goal: Goal, told: Gain) -> str:
-    """The interval of a gain, without its unit."""
+    """The interval of a gain, without its unit; of one that is exact, the gain."""
     unit = unit_of_gain(goal)
+    if told.is_exact:
+        return gain(goal, told.gain).removesuffix(unit)
     return " to ".join(gain(goal, end).removesuffix(unit) for end in (told.low, told.high))
 
 

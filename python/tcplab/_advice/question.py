@@ -40,6 +40,9 @@ FLOW = re.compile(r"^flows(\[\d+\]|\.[^.]+)\.")
 SETTING = re.compile(r"(flows(\[\d+\]|\.[^.]+)\.)?(stack\.\w+|cc)(\.\w+)?")
 """The path of a setting of a transport."""
 
+SEEDS_OF_PATH = 10_000
+"""The seeds of each path begin so far after those of the path before."""
+
 VARIOUS = "various"
 """The stand-in for today's value where flows have different ones."""
 
@@ -78,8 +81,14 @@ class Question:
         return int(self.plan["seed"])
 
     def points(self) -> list[dict[str, Any]]:
-        """The paths that it is about."""
+        """The paths of the search."""
         return ranges.points(self.over, seed=self.seed)
+
+    def fresh(self) -> list[dict[str, Any]]:
+        """The paths of the evidence: where they are drawn from ranges, others than the search saw.
+        Lists have the same paths for both.
+        """
+        return ranges.points(self.over, seed=self.seed, first=1 + ranges.POINTS)
 
     def mine(self) -> list[dict[str, Any]]:
         """The flows of the plan that the advice is for."""
@@ -134,7 +143,10 @@ class Question:
         ):
             plain["flows"] = self._with_tables_for_cc()
         if points and points[0]:
-            plain["zip"] = [{key: [point[key] for point in points] for key in points[0]}]
+            values = {key: [point[key] for point in points] for key in points[0]}
+            # Paths are a sample only if losses on one say nothing of those on the next.
+            own = [seeds.start + SEEDS_OF_PATH * place for place in range(len(points))]
+            plain["zip"] = [{"seed": own, **values}]
         return loaded(plain | dict(changes or {}))
 
 
@@ -192,6 +204,8 @@ def _question(
         if side not in levers.SIDES:
             raise ConfigError(f"may: {side!r} is none of {', '.join(levers.SIDES)}, all")
     bounds = limits.read(asked.get("limits") or [], mine)
+    if not asked["over"]:
+        limits.check(bounds, mine, plan["lanes"])
     found = goals.chosen(asked.get("goals") or [], mine, [one.goal.name for one in bounds])
     draft = Question(
         plain, plan, tuple(names), tuple(entries), tuple(found), {}, asked["over"], asked,
@@ -261,7 +275,7 @@ def _check_points(
     """Whatever a range or a distribution gives must make an experiment, and every value of a list
     or a file.
     """
-    points = asked.points()
+    points = [*asked.points(), *asked.fresh()]
     for key, given in asked.over.items():
         listed = given.get("values", []) if isinstance(given, Mapping) else given
         points += [points[0] | {key: value} for value in listed]

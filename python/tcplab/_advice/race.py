@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -22,7 +23,9 @@ from tcplab._advice.keeping import worst
 from tcplab._advice.levers import BUFFERS, TODAY, Candidate, cost, parameters
 from tcplab._advice.question import Question
 from tcplab._advice.stages import Laboratory, gains, table
+from tcplab._core import ConfigError
 from tcplab._text.english import counted
+from tcplab.statistics import FEWEST
 
 SEEDS = (2, 3, 5)
 """How many seeds each round has. In the first, only the better ones get the second seed."""
@@ -46,6 +49,12 @@ second and the third.
 FEWEST_PATHS = 4
 """Over fewer of the paths no search is worth its time."""
 
+FEWEST_SETTINGS = 4
+"""Nor among fewer settings."""
+
+ENOUGH = 2.0
+"""Nor if it takes more than so many times the budget."""
+
 
 @dataclass
 class Race:
@@ -55,6 +64,10 @@ class Race:
     """The best first."""
     singles: dict[str, Candidate] = field(default_factory=dict)
     """By setting, the best value of it alone."""
+    promising: list[Candidate] = field(default_factory=list)
+    """Those of them that did better than today's setting."""
+    needs_s: float | None = None
+    """How long the shortest search that tells anything takes, if the budget is far too short."""
     rounds: list[tuple[int, int]] = field(default_factory=list)
     """Of each round, how many candidates and seeds it had."""
     left_out: list[str] = field(default_factory=list)
@@ -100,9 +113,9 @@ class _Course:
         return ranking(found.rows, self.question)
 
     def fitting(self, candidates: Sequence[Candidate], round_: int, seeds: int) -> list[Candidate]:
-        """The first candidates, as many as there is time for: four at least."""
+        """The first candidates, as many as there is time for, and always some."""
         room = self.laboratory.fitting(self.left_s(round_), len(self.points), seeds) - 1
-        kept = list(candidates)[: max(room, 4)]
+        kept = list(candidates)[: max(room, FEWEST_SETTINGS)]
         if len(kept) < len(candidates):
             self.found.shortened.append(
                 f"round {round_} of the search had {len(kept)} of "
@@ -117,7 +130,10 @@ def race(laboratory: Laboratory) -> Race:
     """
     question = laboratory.question
     points, seed = question.points(), question.seed
-    # A run of each path tells how long the others take.
+    # Some paths tell whether there is time at all, and a run of each how long the others take.
+    laboratory.time(points[: laboratory.threads], seed)
+    if (needs_s := _least_s(laboratory)) > ENOUGH * max(laboratory.left_s(), 0.0):
+        return Race(needs_s=needs_s)
     laboratory.time(points, seed)
     course = _Course(laboratory, points, laboratory.left_s())
     found = course.found
@@ -131,7 +147,13 @@ def race(laboratory: Laboratory) -> Race:
     alive, ranked = _round_of_all(course, first, seed)
     if not alive:
         return found
+    if found.rows["goodput"].max() == 0:
+        raise ConfigError(
+            "nothing arrives over this path, today or with any setting that was tried, so there is "
+            "nothing to compare"
+        )
     found.singles = _singles(alive, ranked)
+    found.promising = [it for it in found.singles.values() if ranked[it.name] < ranked[TODAY]]
     best, combined = _best(alive, ranked, KEPT[0]), _combined(found.singles, ranked)
     # The best two first: they go on, whatever the time.
     alive = list(dict.fromkeys([*best[:2], *combined, *best[2:]]))
@@ -162,6 +184,18 @@ def race(laboratory: Laboratory) -> Race:
     return found
 
 
+def _least_s(laboratory: Laboratory) -> float:
+    """How long the shortest search that tells anything takes: some settings over some paths with
+    two seeds, then the best of them over all paths with the fewest seeds of the evidence.
+    """
+    question = laboratory.question
+    paths = len(question.points())
+    fresh = len(question.fresh())
+    searched = (1 + FEWEST_SETTINGS) * min(paths, FEWEST_PATHS) * SEEDS[0]
+    examined = 2 * fresh * (1 if fresh >= FEWEST else FEWEST)
+    return laboratory.each_s * (searched + examined)
+
+
 def _half(points: list[dict[str, Any]], over: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every second combination of lists. Of Halton's sequence the first half is as even as the
     whole, and every second point is not.
@@ -178,7 +212,7 @@ def _round_of_all(
     found, ranked = course.found, dict[str, float]()
     tried: list[Candidate] = []
     one = range(seed, seed + 1)
-    for number, chunk in enumerate(_chunks(first)):
+    for number, chunk in enumerate(_chunks(first, course.laboratory.short_buffers)):
         if tried and course.left_s(0) <= 0:
             found.left_out += [it.name for it in chunk]
             continue
@@ -292,12 +326,25 @@ def _first(question: Question) -> list[Candidate]:
     return found
 
 
-def _chunks(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
-    """The candidates in parts that are run one after the other: those of one setting together."""
+FIRST_OF_EACH = 5
+"""So many values of a setting come before the next setting, and its other values come last."""
+
+
+def _chunks(
+    candidates: Sequence[Candidate], short_buffers: AbstractSet[str]
+) -> list[list[Candidate]]:
+    """The candidates in parts that are run one after the other, those of one setting together.
+    Where time is short, the last are not tried: so buffers that hold less than the path come first,
+    and whole, and of long lists only the first values come before other settings.
+    """
     found: dict[str, list[Candidate]] = {}
     for one in candidates:
         found.setdefault(" ".join(it.key for it in one.settings), []).append(one)
-    return list(found.values())
+    limiting = [one for key, one in found.items() if short_buffers & {*key.split()}]
+    others = [one for one in found.values() if one not in limiting]
+    first = [one[:FIRST_OF_EACH] for one in others]
+    rest = [more for one in others if (more := one[FIRST_OF_EACH:])]
+    return [*limiting, *first, *rest]
 
 
 def _best(

@@ -27,12 +27,14 @@ EXPECTED = (
 )
 
 
-def points(over: Mapping[str, Any], number: int = POINTS, seed: int = 0) -> list[dict[str, Any]]:
+def points(
+    over: Mapping[str, Any], number: int = POINTS, seed: int = 0, first: int = 1
+) -> list[dict[str, Any]]:
     """The values of each point, by key. Lists alone give all combinations, where these are not
-    more than `number`. Otherwise points are those of Halton's sequence, which fills a range evenly.
-    For distributions the sequence is shifted by a share that `seed` and the key give (Cranley and
-    Patterson 1976), so that each point is a draw, and all together lie evenly. Equal points are
-    one.
+    more than `number`. Otherwise points are those of Halton's sequence from the `first` on, which
+    fills a range evenly. For distributions the sequence is shifted by a share that `seed` and the
+    key give (Cranley and Patterson 1976), so that each point is a draw, and all together lie
+    evenly. Equal points are one.
 
     Raises:
         ConfigError: A range is none.
@@ -50,7 +52,7 @@ def points(over: Mapping[str, Any], number: int = POINTS, seed: int = 0) -> list
             key: _at(axis, _share(axis, _halton(place, base), seed, key))
             for (key, axis), base in zip(axes.items(), PRIMES, strict=False)
         }
-        for place in range(1, number + 1)
+        for place in range(first, first + number)
     ]
     # A list, or a file of few values, has some of them several times.
     return [point for place, point in enumerate(drawn) if point not in drawn[:place]]

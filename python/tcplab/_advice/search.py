@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
 from tcplab import _core
 from tcplab._advice import causes, terrain
-from tcplab._advice.advice import BESIDE, Advice, Log, concluded, has_flow_beside
+from tcplab._advice.advice import BESIDE, WHILE, Advice, Log, concluded, has_flow_beside
 from tcplab._advice.evidence import (
     FRESH,
     MOST_SEEDS,
@@ -18,11 +20,14 @@ from tcplab._advice.evidence import (
     seeds_each,
     seeds_needed,
 )
-from tcplab._advice.levers import Candidate
+from tcplab._advice.goals import TIMES
+from tcplab._advice.levers import TODAY, Candidate
 from tcplab._advice.question import Question
 from tcplab._advice.race import differs, race
 from tcplab._advice.stages import Laboratory, table
+from tcplab._advice.terrain import milliseconds
 from tcplab._results.results import Results
+from tcplab._store.manifest import stored
 from tcplab._text.english import counted, were
 from tcplab.statistics import FEWEST
 
@@ -47,6 +52,8 @@ class _Search:
     """The seeds of the evidence."""
     is_random: bool = True
     """Whether seeds make a difference."""
+    promising: list[Candidate] = field(default_factory=list)
+    """The single settings that did better than today's in the search."""
 
     @property
     def question(self) -> Question:
@@ -99,20 +106,25 @@ def advised(
     """Searches, examines and confirms; and whether it was stopped before its end.
 
     `also` names the optional stages, in this order: the harm to other flows, which comes before the
-    kernel; the reason for the gain, the single settings, the map. Every stage keeps its results in
-    a folder of its own, so that the same call resumes a stopped one; and every stage looks at the
-    time that is left, and does less where that is short.
+    kernel; the reason for the gain, the single settings, the map. Single settings come before all
+    of these where no finalist is better. Every stage keeps its results in a folder of its own, so
+    that the same call resumes a stopped one; and every stage looks at the time that is left, and
+    does less where that is short.
     """
     search = _Search(laboratory, say, Log(notes=list(notes)))
     try:
         _search(search)
         _examine(search)
+        singles_decide = not search.conclude().candidate.settings
+        if singles_decide:
+            _promote(search)
         if BESIDE in also:
             _beside(search)
         _confirm(search, backend)
         if WHY in also:
             _explain(search)
-        _single(search)
+        if not singles_decide:
+            _single(search)
         if MAP in also:
             _map(search)
     except KeyboardInterrupt:
@@ -133,7 +145,9 @@ def _search(search: _Search) -> None:
     log.barred = None if found.barred is None else found.barred.name
     for what in found.shortened:
         search.shortened(what)
+    log.needs_s = found.needs_s
     search.rows, search.is_random = found.rows, found.is_random
+    search.promising = found.promising
 
 
 PAIR = 2
@@ -148,7 +162,7 @@ def _examine(search: _Search) -> None:
     laboratory, question, log = search.laboratory, search.question, search.log
     if not log.finalists:
         return
-    points = question.points()
+    points = question.fresh()
     number = wanted = seeds_each(len(points))
     if len(points) == 1:
         number = wanted = seeds_needed(search.rows, question.goal, log.finalists[0].name)
@@ -187,20 +201,28 @@ FOR_SINGLES = 0.6
 """The share of the time left for the single settings, of which the map takes the rest."""
 
 
-def _single(search: _Search) -> None:
+def _promote(search: _Search) -> None:
+    """Single settings that did better than today's in the search become finalists, since none of
+    the finalists is surely better.
+    """
+    examined = _single(search)
+    search.log.finalists += [one for one in examined if one in search.promising]
+
+
+def _single(search: _Search) -> list[Candidate]:
     """Runs the best value of each setting alone with the seeds of the evidence."""
     laboratory, question, log = search.laboratory, search.question, search.log
     singles = [one for one in log.singles.values() if one not in log.finalists]
     if not log.finalists or not singles:
-        return
-    points = question.points()
+        return []
+    points = question.fresh()
     time_s = FOR_SINGLES * laboratory.left_s()
     fitting = laboratory.fitting(time_s, len(points), len(search.seeds))
     if fitting < len(singles):
         what = "an examination of each setting alone; what makes no difference is not said"
         if fitting < 1:
             log.notes.append(f"Not done within the budget: {what}.")
-            return
+            return []
         search.shortened(
             f"{fitting} of {counted(len(singles), 'single setting')} {were(fitting)} examined, "
             "the best of the search"
@@ -211,6 +233,7 @@ def _single(search: _Search) -> None:
     ):
         several = [Candidate(), *log.finalists, *singles]
         laboratory.run("evidence", several, points, search.seeds)
+    return singles
 
 
 FOR_KERNEL = 0.6
@@ -234,7 +257,7 @@ def _confirm(search: _Search, backend: str | None) -> None:
             "minutes, and the same command goes on from there."
         )
         return
-    points = question.points()
+    points = question.fresh()
     least = 1 if len(points) >= FEWEST else FEWEST
     expected_s = search.cost_s(2 * len(points) * least * KERNEL_COSTS)
     if backend is None and expected_s > 2 * laboratory.left_s():
@@ -307,6 +330,9 @@ def _explain(search: _Search) -> None:
             causes.explained(laboratory, advice.candidate)
 
 
+BESIDE_JITTER_MS = 200.0
+"""The flow beside starts within this time, or a tenth of the shortest run."""
+
 BESIDE_COSTS = 1.5
 """A run with one more flow that fills the link takes so many times as long, about."""
 
@@ -319,7 +345,7 @@ def _beside(search: _Search) -> None:
     if has_flow_beside(question):
         return
     seeds = seeds_beside(question)
-    paths = len(question.points())
+    paths = len(question.fresh())
     runs = 2 * BESIDE_COSTS * paths
     least = 1 if paths >= FEWEST else FEWEST
     fitting = int(search.laboratory.left_s() / max(search.cost_s(runs), 1e-9))
@@ -336,7 +362,7 @@ def _beside(search: _Search) -> None:
 def seeds_beside(question: Question) -> range:
     """The seeds that tell what others lose."""
     first = question.seed + 2 * FRESH
-    return range(first, first + (SEEDS if len(question.points()) < FEWEST else 1))
+    return range(first, first + (SEEDS if len(question.fresh()) < FEWEST else 1))
 
 
 def run_beside(
@@ -345,17 +371,43 @@ def run_beside(
     """A flow of CUBIC beside today's setting and beside a candidate."""
     question = laboratory.question
     flow, nodes = question.mine()[0], question.plan["nodes"]
+    points = _while_transfers(laboratory, candidate)
+    shortest_ms = min(milliseconds(one.get(WHILE)) or math.inf for one in points)
+    jitter_us = 1000 * min(BESIDE_JITTER_MS, shortest_ms / 10)
     entry = {
         "name": BESIDE, "from": nodes[flow["from"]], "to": nodes[flow["to"]], "cc": "cubic",
-        "start_jitter": "200 ms",
+        "start_jitter": f"{math.floor(jitter_us)} us",
     }  # fmt: skip
     return laboratory.run(
         stage,
         [Candidate(), candidate],
-        question.points(),
+        points,
         seeds or seeds_beside(question),
         changes={"flows": [*question.plain["flows"], entry]},
     )
+
+
+def _while_transfers(laboratory: Laboratory, candidate: Candidate) -> list[dict[str, Any]]:
+    """The paths of the evidence. Where all flows are transfers of a given size, a run lasts only as
+    long as the slower of today's setting and the candidate takes there: whoever shares the link
+    with them loses nothing afterwards.
+    """
+    question = laboratory.question
+    points, goal = question.fresh(), question.goal
+    sized = all(flow["traffic"].get("size") is not None for flow in question.mine())
+    if not sized or goal.name not in TIMES or WHILE in question.over:
+        return points
+    rows = table(stored(laboratory.folder / "evidence"), question)
+    own = rows.filter(pl.col("candidate").is_in([TODAY, candidate.name]))
+    means = own.group_by("point", "candidate", maintain_order=True).agg(pl.col(goal.name).mean())
+    slowest = means.group_by("point", maintain_order=True).agg(pl.col(goal.name).max())
+    begin_s = max(
+        sum(milliseconds(flow[key]) or 0.0 for key in ("start", "start_jitter")) / 1000
+        for flow in question.mine()
+    )
+    times_s = slowest[goal.name].to_list()
+    lasts_us = [max(math.ceil(1e6 * (begin_s + (time_s or 0.0))), 1) for time_s in times_s]
+    return [{**point, WHILE: f"{us} us"} for point, us in zip(points, lasts_us, strict=True)]
 
 
 def _map(search: _Search) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -16,6 +17,8 @@ import polars as pl
 from tcplab._advice.goals import Goal, measured
 from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
+from tcplab._core import ConfigError
+from tcplab._experiment.quantities import quantity
 from tcplab._experiment.runnable import Runnable
 from tcplab._results.results import Results
 from tcplab._run.run import run
@@ -23,6 +26,9 @@ from tcplab._warnings import TcplabWarning
 
 MANY = 1_000_000
 """More than there ever are."""
+
+ROUND_TRIPS = 10
+"""In a run of fewer, what delivers nothing had no time to; in a longer one it met losses."""
 
 FIRST = "first"
 """The stage of today's setting alone."""
@@ -44,6 +50,10 @@ class Laboratory:
     """How many these were."""
     packets: float = 0.0
     """How many packets cross a link in it."""
+    stages: list[str] = field(default_factory=list)
+    """The stages that have results, each in a folder of this name."""
+    short_buffers: frozenset[str] = frozenset()
+    """Today's buffers that a path may need more of."""
 
     @property
     def threads(self) -> int:
@@ -65,9 +75,48 @@ class Laboratory:
         return int(max(time_s, 0.0) / each) if each > 0 else MANY
 
     def time(self, points: Sequence[Mapping[str, Any]], seed: int) -> None:
-        """Runs today's setting over each path, to know how long a run takes."""
+        """Runs today's setting over each path, to know how long a run takes.
+
+        Raises:
+            ConfigError: Nothing arrives within the run.
+        """
         results = self.run(FIRST, [Candidate()], points, range(seed, seed + 1))
         self.packets = float(results.runs["packet_hops"].mean() or 0.0)  # type: ignore[arg-type]
+        plans = [json.loads(plan.to_json()) for plan in results.plans]
+        self.short_buffers = frozenset(key for plan in plans for key in self._short_buffers(plan))
+        delivered = table(results, self.question)["goodput"].to_list()
+        for plan, goodput in zip(plans, delivered, strict=True):
+            flow = self._flow(plan)
+            trip_ms = _number(flow.get("base_rtt"), "ms") or 0.0
+            lasts_ms = _number(plan["duration"], "ms") or 0.0
+            if goodput <= 0 and lasts_ms < ROUND_TRIPS * trip_ms:
+                raise ConfigError(
+                    f"duration: a run of {plan['duration']} delivers nothing over a round trip of "
+                    f"{flow['base_rtt']}, so there is nothing to compare"
+                )
+
+    def _flow(self, plan: Mapping[str, Any]) -> Any:
+        """The first flow of a plan that the advice is for."""
+        return next(one for one in plan["flows"] if one["name"] in self.question.flows)
+
+    def _short_buffers(self, plan: Mapping[str, Any]) -> list[str]:
+        """The buffers that hold less than twice what the path and its queue do: about half of a
+        buffer is for what the kernel keeps beside the data.
+        """
+        flow = self._flow(plan)
+        lane = plan["lanes"][flow["bottleneck"] or 0]
+        stack = flow["transport"].get("stack")
+        path, limit = _bytes(lane.get("bdp")), lane["queue"].get("limit")
+        if stack is None or path is None or not limit:
+            return []
+        ((unit, number), *_) = limit.items()
+        queue = number * lane["mtu"] if unit == "packets" else number
+        buffers = {"wmem": stack["wmem"], "rmem": flow["transport"]["peer_stack"]["rmem"]}
+        return [
+            name
+            for name, text in buffers.items()
+            if (held := _bytes(text)) is not None and held < 2 * (path + queue)
+        ]
 
     def run(
         self,
@@ -96,6 +145,8 @@ class Laboratory:
         return results
 
     def _run(self, experiment: Runnable, stage: str, backend: str) -> Results:
+        if stage not in self.stages:
+            self.stages.append(stage)
         return run(
             experiment,  # type: ignore[arg-type]
             out=self.folder / stage,
@@ -105,13 +156,28 @@ class Laboratory:
         )
 
 
+def _bytes(text: Any) -> float | None:
+    return _number(text, "bytes")
+
+
+def _number(text: Any, kind: str) -> float | None:
+    """A quantity of a plan, if it is of a kind."""
+    found = quantity(str(text)) if text is not None else None
+    return float(found[1]) if found is not None and found[0] == kind else None
+
+
 def table(results: Results, question: Question) -> pl.DataFrame:
     """A row for each run: its candidate, point and seed, and a number for each goal."""
     rows = measured(results, question.flows, question.goals)
-    others = [name for name in results.swept if name != "variant"]
+    others = swept(results)
     values = [pl.format(f"{short(name)} {{}}", pl.col(name)) for name in others]
     point = pl.concat_str(values, separator=", ") if values else pl.lit("")
     return rows.with_columns(point.alias("point")).rename({"variant": "candidate"})
+
+
+def swept(results: Results) -> list[str]:
+    """The keys by which paths differ."""
+    return [name for name in results.swept if name not in ("variant", "sweep.seed")]
 
 
 def short(path: str) -> str:

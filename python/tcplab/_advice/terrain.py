@@ -19,6 +19,9 @@ SEEDS = 5
 
 RTT, LOSS = "rtt_ms", "loss"
 
+BREAKS = "breaks"
+"""Whether a setting breaks a limit there."""
+
 WHOLE, COARSE, CROSS = "whole", "coarse", "cross"
 """How much of the map is drawn: all of it; with three round trips; of these, the path's own losses
 at each and its own round trip with each of the losses.
@@ -136,7 +139,8 @@ UNTOLD = ""
 def best(cells: Sequence[Mapping[str, Any]], goal: Goal) -> list[dict[str, Any]]:
     """Of each cell what does best there: a setting whose whole interval is above zero, and whose
     gain is worth a change; of those that do as well, what comes first. Today's, where no interval
-    reaches as far as what is worth a change. Otherwise it cannot be told.
+    reaches as far as what is worth a change. Otherwise it cannot be told. What breaks a limit there
+    is left out.
     """
     found: dict[tuple[float, float], dict[str, Any]] = {}
     for cell in cells:
@@ -144,6 +148,8 @@ def best(cells: Sequence[Mapping[str, Any]], goal: Goal) -> list[dict[str, Any]]
         now = found.setdefault(
             key, {RTT: key[0], LOSS: key[1], "best": TODAY, "gain": 0.0, "low": None, "high": None}
         )
+        if cell[BREAKS]:
+            continue
         told = cell["low"] is not None and cell["low"] > 0 and cell["gain"] >= goal.worth
         if told and goal.behind(now["gain"], cell["gain"]) >= 1:
             now |= {

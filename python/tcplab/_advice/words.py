@@ -68,6 +68,11 @@ def answer(advice: Advice) -> list[str]:
         if advice.is_cut_short():
             return [_cut_short(advice)]
         return [_nothing(advice), *_unfinished(advice)]
+    if advice.log.needs_s is not None:
+        return [
+            "Nothing can be told within the budget: a search that tells anything takes about "
+            f"{_time(advice.log.needs_s)} here. Give a larger `--budget`, or a shorter `duration`."
+        ]
     if gain is None:
         return [
             "The search was stopped before anything was examined with fresh seeds: there is "
@@ -79,8 +84,8 @@ def answer(advice: Advice) -> list[str]:
     if price := _price(advice):
         told += f", at a price: {'; '.join(price)}"
     found = [
-        f"{_imperative(advice.candidate)}: {told}. The gain is measured on sim, {over(gain)}, by "
-        "seeds that the search did not use.",
+        f"{_imperative(advice.candidate)}: {told}. The gain is measured on sim, {over(gain)}"
+        f"{_fresh(advice, gain)}.",
         *_preference(advice),
     ]
     on_kernel = advice.gain(backend="linux")
@@ -103,12 +108,21 @@ def answer(advice: Advice) -> list[str]:
             found.append(f"On the kernel ({kernel}): {words}.")
     found += _unfinished(advice)
     if gain.worst_point and advice.question.over:
-        paths = len(advice.question.points())
+        paths = len(advice.question.fresh())
         found.append(
             f"Of the {paths} paths, {gain.worst_point} gains least: there {goal.words} is "
             f"{_than_today(goal, gain.worst)}{_limits_at(advice, gain.worst_point)}."
         )
     return found
+
+
+def _fresh(advice: Advice, gain: Gain) -> str:
+    """What of the evidence the search did not use."""
+    question = advice.question
+    fresh = [] if gain.is_exact else ["seeds"]
+    if question.fresh() != question.points():
+        fresh.insert(0, "paths")
+    return f", by {' and '.join(fresh)} that the search did not use" if fresh else ""
 
 
 def _mended(advice: Advice, broken: Kept) -> str:
@@ -171,7 +185,7 @@ def _preference(advice: Advice) -> list[str]:
     goal, ahead = advice.question.goal, told.ahead
     is_sure = ahead.low is not None and ahead.low > 0
     little = "too little to count" if is_sure else "which cannot be told from nothing"
-    limits = f" ({interval(goal, ahead)})" if ahead.low is not None else ""
+    limits = f" ({interval(goal, ahead)})" if ahead.has_interval else ""
     sizes = {one.name: len(one.settings) for one in advice.log.finalists}
     if told.saved is not None:
         why = change(next(one for one in advice.question.goals if one.name == told.by), told.saved)
@@ -194,7 +208,7 @@ def _than_today(goal: Goal, gain: float) -> str:
 def _limits_at(advice: Advice, point: str) -> str:
     """The interval of the gain on one path."""
     own = next((one for one in advice.paths if one["point"] == point), None)
-    if own is None or own["low"] is None:
+    if own is None or own["low"] == own["high"]:
         return ""
     ends = limits_of(advice.question.goal, own["gain"], (own["low"], own["high"]))
     return f" ({ends}, by {counted(own['n'], 'run')})"
@@ -232,11 +246,19 @@ def _cut_short(advice: Advice) -> str:
     return f"Nothing can be told: {ended}. Give a longer `duration`."
 
 
+def _time(seconds: float) -> str:
+    """A time to plan with."""
+    return f"{math.ceil(seconds)} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
+
+
 def _nothing(advice: Advice) -> str:
     goal = advice.question.goal
     own = [one for one in advice.gains if one.goal == goal.name]
     if not own:
-        return "Change nothing: no setting that was tried did better than today's in the search."
+        return (
+            f"{_head(advice)}: no setting that was tried did better than today's in the search"
+            f"{_of_few(advice)}."
+        )
     broken = {one.candidate for one in advice.broken()}
     keeping = [one for one in own if one.candidate not in broken]
     if breaches := advice.breaches():
@@ -247,13 +269,13 @@ def _nothing(advice: Advice) -> str:
             "keeps all of them did better than today's in the search."
         )
     best = max(keeping, key=lambda one: one.gain)
-    limits = f" ({interval(goal, best)})" if best.low is not None else ""
+    limits = f" ({interval(goal, best)})" if best.has_interval else ""
     if best.low is not None and best.low > 0 and best.gain >= goal.worth and not best.is_better:
         finalists = counted(len(advice.log.finalists), "finalist")
         limits += f"; by the interval that {finalists} need, it cannot be told"
     keeps = " that keeps the limits" if advice.question.limits else ""
     return (
-        f"Change nothing: nothing{keeps} is distinguishably better than today's setting by at "
+        f"{_head(advice)}: nothing{keeps} is distinguishably better than today's setting by at "
         f"least {worth(goal)}{_of_few(advice)}. The best that was examined, {best.candidate}: "
         f"{more(goal, best.gain)}{limits}, {over(best)}, on sim."
     )
@@ -283,13 +305,19 @@ def _kept_by_none(advice: Advice, broken: Kept) -> str:
     return f"{said}. {nearest.candidate} comes nearest, with {_value_of(nearest, limit.goal)}{at}."
 
 
+def _head(advice: Advice) -> str:
+    """What follows where nothing is better."""
+    return "Nothing can be told yet" if advice.has_tried_few() else "Change nothing"
+
+
 def _of_few(advice: Advice) -> str:
     """A word of warning where the search had no time for most settings."""
-    tried = advice.log.rounds[0][0] if advice.log.rounds else 0
-    missing = len(advice.log.left_out)
-    if missing <= tried:
+    if not advice.has_tried_few():
         return ""
-    return f", of the {tried} of {tried + missing} settings that there was time for"
+    tried = advice.tried()
+    return (
+        f", of the {tried} of {tried + len(advice.log.left_out)} settings that there was time for"
+    )
 
 
 def _imperative(candidate: Candidate) -> str:
@@ -364,9 +392,9 @@ def _number_of(one: Kept, goal: Goal) -> str:
 
 def _value_of(one: Kept, goal: Goal) -> str:
     unit = f" {goal.unit}" if goal.unit else ""
-    limits = "" if one.low is None or one.high is None else (
-        f" ({number(one.low)} to {number(one.high)})"
-    )  # fmt: skip
+    limits = ""
+    if one.low is not None and one.high is not None and one.low != one.high:
+        limits = f" ({number(one.low)} to {number(one.high)})"
     at = f" at {one.point}" if one.point else ""
     return f"{number(one.mean)}{unit}{limits}{at}"
 
@@ -396,18 +424,20 @@ def _harm(advice: Advice) -> list[str]:
     if harm is None:
         return []
     where = f"{'in' if harm['of'] == 'runs' else 'over'} {count(harm['n'], harm['of'])}"
+    if harm.get("lasts"):
+        where += ", while the transfers last"
     means = f"{number(harm['advised'])} in place of {number(harm['today'])} Mbit/s, {where}"
     low, high = harm["low"], harm["high"]
     if low is not None and low < 0 < high:
         said = (
-            "What a flow of CUBIC beside it loses of its goodput by the change cannot be told: "
-            f"{percent(low, sign=False)} to {percent(high)}, {where}."
+            "What a flow of CUBIC beside it loses of its goodput by the change cannot be told: it "
+            f"may gain {percent(-low)} or lose {percent(high)}, {where}."
         )
     elif _is_harmful(harm):
         said = f"The goodput of that flow of CUBIC beside it is {means}."
     else:
         verb, sign = ("loses", 1) if harm["harm"] >= 0 else ("gains", -1)
-        ends = [] if low is None else sorted((sign * low, sign * high))
+        ends = [] if low in (None, high) else sorted((sign * low, sign * high))
         limits = f" ({percent(ends[0], sign=False)} to {percent(ends[1])})" if ends else ""
         said = (
             f"A flow of CUBIC beside it {verb} {percent(abs(harm['harm']))}{limits} of its "
@@ -499,8 +529,9 @@ def alone(advice: Advice) -> list[str]:
         return []
     goal = GOALS[several[0].goal]
     least = goal.worth
+    idle = [one for one in several if one.is_exact and one.gain == 0]
     worse = [one for one in several if one.high < 0 and one.gain <= -least]  # type: ignore[operator]
-    rest = [one for one in several if one not in worse]
+    rest = [one for one in several if one not in (*idle, *worse)]
     same = [one for one in rest if one.low is not None and one.low > -least]
     heads = {
         f"What alone makes a difference of less than {worth(goal)}": same,
@@ -509,12 +540,18 @@ def alone(advice: Advice) -> list[str]:
             one for one in rest if one not in same
         ],
     }
+    nothing = ", ".join(one.candidate for one in idle)
     return [
-        f"{head} ({goal.words}; positive is better): "
-        + ", ".join(f"{one.candidate} ({span_of(goal, one)}{unit_of_gain(goal)})" for one in own)
-        + "."
-        for head, own in heads.items()
-        if own
+        *([f"What alone changes nothing in any run ({goal.words}): {nothing}."] if idle else []),
+        *(
+            f"{head} ({goal.words}; positive is better): "
+            + ", ".join(
+                f"{one.candidate} ({span_of(goal, one)}{unit_of_gain(goal)})" for one in own
+            )
+            + "."
+            for head, own in heads.items()
+            if own
+        ),
     ]
 
 

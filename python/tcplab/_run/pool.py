@@ -7,8 +7,10 @@ experiment's order.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 LONGEST_S = 0.7
 """The target duration of one group of runs: a kill costs no more than this."""
@@ -22,8 +24,8 @@ SHORTEST_S = 0.1
 class Pool:
     """The numbers of the plans that no thread has taken."""
 
-    number: int
-    """The number of plans."""
+    durations_s: Sequence[float]
+    """The simulated time of each plan. A longer plan is expected to take longer in proportion."""
     threads: int
     ends: Sequence[int] = ()
     """For each plan, the end of the stretch that one thread takes as a whole: plans that are equal
@@ -34,13 +36,16 @@ class Pool:
     """Ranges of plans not taken; the first plans are in the last range."""
     _taken: int = 0
     """The number of threads that hold plans."""
-    _tried: int = 0
+    _until_s: list[float] = field(default_factory=list)
+    """The simulated time of all plans before each plan, and of all plans."""
+    _simulated_s: float = 0.0
     _took_s: float = 0.0
     _is_closed: bool = False
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
-        self._rest.append(range(self.number))
+        self._until_s = [0.0, *accumulate(self.durations_s)]
+        self._put(range(len(self.durations_s)))
 
     def take(self) -> range:
         """The next plans for a thread; empty when nothing is left to do."""
@@ -50,28 +55,35 @@ class Pool:
             if self._is_closed or not self._rest:
                 return range(0)
             first = self._rest.pop()
-            number = min(self._most(len(first)), len(first))
+            number = self._most(first)
             if self.ends:
                 number = self.ends[first[number - 1]] - first.start
             self._put(first[number:])
             self._taken += 1
             return first[:number]
 
-    def _most(self, first: int) -> int:
-        if not self._tried:
+    def _most(self, first: range) -> int:
+        """The number of plans, from the first of these on, that make a group."""
+        if not self._simulated_s:
             return 1
-        each_s = max(self._took_s / self._tried, 1e-6)
-        rest = (first + sum(map(len, self._rest))) // (2 * self.threads)
-        return max(int(min(max(rest * each_s, SHORTEST_S), LONGEST_S) / each_s), 1)
+        rate = max(self._took_s / self._simulated_s, 1e-9)
+        rest_s = rate * sum(map(self._simulated, [first, *self._rest])) / (2 * self.threads)
+        most_s = min(max(rest_s, SHORTEST_S), LONGEST_S) / rate
+        end = bisect_right(self._until_s, self._until_s[first.start] + most_s) - 1
+        return max(min(end, first.stop) - first.start, 1)
 
-    def give_back(self, rest: range, tried: int, took_s: float) -> None:
-        """Returns the plans that a thread did not get to, and records that `tried` plans took
-        `took_s`.
+    def _simulated(self, numbers: range) -> float:
+        """The simulated time of consecutive plans."""
+        return self._until_s[numbers.stop] - self._until_s[numbers.start]
+
+    def give_back(self, taken: range, tried: int, took_s: float) -> None:
+        """Returns the plans that a thread took but did not get to: it tried the first `tried`,
+        which took `took_s`.
         """
         with self._changed:
-            self._put(rest)
+            self._put(taken[tried:])
             self._taken -= 1
-            self._tried += tried
+            self._simulated_s += self._simulated(taken[:tried])
             self._took_s += took_s
             self._changed.notify_all()
 

@@ -146,7 +146,7 @@ class Workers:
         self.plans = [plan for part in parts for plan in part]
         last = accumulate(map(len, parts))
         ends = [end for part, end in zip(parts, last, strict=True) for _ in part]
-        pool = Pool(len(self.plans), number, ends)
+        pool = Pool([plan.duration_s for plan in self.plans], number, ends)
         # One thread more than runs: while one stores tables, another runs plans.
         running = threading.Semaphore(number)
         several = range(min(number + 1, len(self.plans)))
@@ -208,7 +208,7 @@ class Workers:
                     # The main thread raises the exception.
                     self._outcomes.put(error)
                     return
-                pool.give_back(numbers[tried.number :], tried.number, time.monotonic() - began)
+                pool.give_back(numbers, tried.number, time.monotonic() - began)
             try:
                 self._finish(plans, tried)
             except BaseException as error:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 RUNS = "runs.json"
 
+MOST_NAMED = 6
+"""So many folders are named in a message."""
+
 RUN = re.compile(r"[0-9a-f]{16}")
 """The form of a run's id."""
 
@@ -217,7 +220,9 @@ def _plans(
     """The plans of the runs in a folder, in the order and with the names of the experiment."""
     if not tables:
         others = [path.name for path in sorted(folder.iterdir()) if _has_groups(path)]
-        those = f"; there are some in {', '.join(others)}" if others else ""
+        # The stages of a long search are many.
+        named = [*others[:MOST_NAMED], *(["others"] if len(others) > MOST_NAMED else [])]
+        those = f"; there are some in {', '.join(named)}" if others else ""
         raise _core.ConfigError(f"{folder}: has no results of a run{those}")
     if listed is not None:
         failed = failures(folder)

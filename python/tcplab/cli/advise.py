@@ -228,6 +228,12 @@ def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, 
                 f"{f'--{alone[0]} says nothing of the path: ' if alone else ''}name an experiment "
                 "or a capture, or say the path by flags: --rate 200M --rtt 80ms --loss 0.1%"
             )
+        for name in over:
+            if name not in trying.FLAGS and "." not in name and name not in ("duration", "seed"):
+                raise _core.ConfigError(
+                    f"--over {name}: expected {', '.join(trying.FLAGS)}, or a key of the "
+                    "experiment like flows.flow.start"
+                )
         plain, ranges = trying.with_ranges(flags, over)
         return _arguments.changed(loaded(plain), args), ranges, []
     if flags:

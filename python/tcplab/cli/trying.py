@@ -18,6 +18,7 @@ from tcplab._experiment.reading import loaded
 from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments
 from tcplab.cli import run as runs
+from tcplab.cli._lasting import duration
 from tcplab.cli._output import say
 
 RTT = "40 ms"
@@ -147,8 +148,12 @@ def run(args: argparse.Namespace) -> None:
         say(f"file    {args.save}", file=sys.stderr)
 
 
-def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """The experiment that flags describe, as plain values."""
+def _experiment(
+    values: Mapping[str, list[Any]], spans: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The experiment that flags describe, as plain values. For a search, whose flags have `spans`
+    of values, the run is long enough for all of these.
+    """
     # The access links have all of the delay; the bottleneck has none.
     flow: dict[str, Any] = {"name": "flow", "from": "left1", "to": "right1"}
     flows = [flow]
@@ -165,7 +170,11 @@ def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": [RTT], "queue": "1 BDP"}
     plain: dict[str, Any] = {
         "name": "try",
-        "duration": "10 s",
+        "duration": duration(
+            {**values, **(spans or {})},
+            has_other="against" in values,
+            is_searched=spans is not None,
+        ),
         "network": {"dumbbell": dumbbell},
         "flows": flows,
     }
@@ -201,6 +210,10 @@ def with_ranges(
     flag or by key.
     """
     spans = {name: span_or_list(found, f"--{name}") for name, found in values.items()}
+    sizes = _sizes(spans.get("traffic"))
+    if sizes is not None:
+        over = {"flows.flow.traffic.size": sizes, **over}
+        spans["traffic"] = [{"kind": "bulk", "size": end} for end in sizes.values()][:1]
     spans |= {name: one for name, one in over.items() if name in FLAGS}
     # What is drawn has no first value; that of the flag stands until then.
     first = {
@@ -208,7 +221,10 @@ def with_ranges(
         for name, one in spans.items()
         if not isinstance(one, dict) or "from" in one
     }
-    plain = _experiment(first)
+    several = {name: one if isinstance(one, list) else [one] for name, one in spans.items()}
+    if sizes is not None:
+        several["traffic"] = [{"size": end} for end in sizes.values()]
+    plain = _experiment(first, several)
     ranges = {key: one for key, one in over.items() if key not in FLAGS}
     for name, one in spans.items():
         if isinstance(one, list) and len(one) == 1:
@@ -219,6 +235,16 @@ def with_ranges(
             plain["let"] = {"rtt": first[name][0] if name in first else RTT}
         ranges[path] = one
     return plain, ranges
+
+
+def _sizes(traffic: Any) -> dict[str, Any] | None:
+    """The range of sizes, `1MB..100MB`, if that is the traffic."""
+    only = traffic[0] if isinstance(traffic, list) and len(traffic) == 1 else None
+    size = only.get("size") if isinstance(only, Mapping) else None
+    if not isinstance(size, str) or ".." not in size:
+        return None
+    found = span_or_list(size, "--traffic")
+    return found if isinstance(found, dict) else None
 
 
 def span_or_list(given: str | list[Any], place: str) -> dict[str, Any] | list[Any]:
