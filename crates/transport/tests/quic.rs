@@ -1,4 +1,4 @@
-//! A sender with packet numbers, as QUIC has them, built on the parts of this crate alone. The path
+//! A sender with packet numbers, as in QUIC, built on the parts of this crate alone. The path
 //! delivers one packet a millisecond after a round trip of 40 ms, and loses none.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use tcplab_units::{Duration, Rate, Time};
 const PACKET: u64 = 1250;
 const SERVICE: Duration = Duration::from_millis(1);
 const DELAY: Duration = Duration::from_millis(40);
-/// RFC 9002 §6.2.2: kInitialRtt of 333 ms, tripled; QUIC has no least and no greatest timeout.
+/// RFC 9002 §6.2.2: kInitialRtt of 333 ms, tripled. QUIC has neither minimum nor maximum.
 const LIMITS: RtoLimits = RtoLimits {
     estimator: RtoEstimator::Rfc6298,
     initial: Duration::from_millis(999),
@@ -58,7 +58,7 @@ impl Quic {
         Outstanding { una: self.oldest, nxt: self.oldest + segments, segments }
     }
 
-    /// Sends what the window and pacing allow, of an application that keeps at most `most` in
+    /// Sends what window and pacing allow, for an application that keeps at most `most` packets in
     /// flight.
     fn send(&mut self, now: Time, most: u64) {
         let cwnd = self.cc.control().cwnd;
@@ -145,7 +145,7 @@ fn a_bulk_sender_measures_its_path() {
     // A window of packets leaves in each round, and no round is shorter than the path.
     assert!(quic.ended.len() > 3);
     assert!(quic.ended[1..].iter().all(|round| round.duration >= DELAY), "{:?}", quic.ended);
-    // The first window has no rate yet. After it no two packets leave together.
+    // The initial window has no pacing rate yet. After it no two packets leave together.
     let paced = &quic.departures[2 * INIT.initial_window as usize..];
     assert!(paced.windows(2).all(|pair| pair[0] < pair[1]));
     assert!(quic.cc.control().cwnd > 40, "more than the path holds");
@@ -155,6 +155,6 @@ fn a_bulk_sender_measures_its_path() {
 fn a_window_that_the_application_does_not_use_does_not_grow() {
     let quic = Quic::run(5);
     assert_eq!(quic.cc.control().cwnd, INIT.initial_window);
-    // Samples of the first flight began before the application was the limit.
+    // Samples of the first flight began before the application became the limit.
     assert!(quic.samples[5..].iter().all(|sample| sample.app_limited));
 }

@@ -139,8 +139,7 @@ impl Sender {
             in_flight_before,
             ..Ack::default()
         };
-        let is_news =
-            acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
+        let is_news = acked_bytes + progress.delivered > 0 || duplicate || dsack.found || marked;
         if !is_news && self.is_open_without_probe() {
             // Of a predicted data segment that acknowledges nothing, Linux does not process the
             // acknowledgment.

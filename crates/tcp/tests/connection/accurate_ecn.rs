@@ -1,5 +1,4 @@
-//! Accurate feedback of marks (RFC 9768): the handshake, the count in every segment, and when it is
-//! told.
+//! Accurate ECN (RFC 9768): the handshake, the counter in every segment, and when it is reported.
 
 use crate::peer::*;
 use tcplab_tcp::{Ecn, Feedback, Flags, Settings, WindowReduction};
@@ -18,22 +17,22 @@ fn asks(mut settings: Settings) -> Settings {
     settings
 }
 
-/// With exactly these of the three flags: AE, CWR and ECE as the bits of a number.
+/// With exactly these values of the flags AE, CWR and ECE, as the bits of a number.
 fn ace(line: Line, bits: u8) -> Line {
     [(4, AE), (2, CWR), (1, ECE)].into_iter().fold(line, |line, (bit, flag)| {
         if bits & bit == 0 { line.without(flag) } else { line.with(flag) }
     })
 }
 
-/// A connection on which both count; the SYN-ACK was not marked.
+/// A connection with accurate ECN, whose SYN-ACK was not marked.
 fn agreed(settings: Settings) -> Peer {
     Peer::answering(asks(settings), RTT, syn().acking(1).with(CWR))
 }
 
 #[test]
 fn the_one_that_asks_sets_all_three_flags() {
-    // §3.1.1; the answer says that the SYN could not be marked. §3.2.2.1, table 3: so does the
-    // first ACK of the answer, and then the count is sent, from 5 on (§3.2.2).
+    // §3.1.1: the SYN-ACK reports that the SYN was not ECN-capable. §3.2.2.1, table 3: the first
+    // ACK reports the same of the SYN-ACK, and then the counter is sent, from 5 on (§3.2.2).
     let mut peer = Peer::connecting(asks(rfc()));
     peer.gets(0, ace(syn(), 0b111).without(ECT));
     peer.sends(ms(100), syn().acking(1).with(CWR));
@@ -44,7 +43,7 @@ fn the_one_that_asks_sets_all_three_flags() {
 
 #[test]
 fn the_first_ack_tells_how_the_answer_arrived_and_a_mark_counts() {
-    // Table 3, and §3.2.2.2: of a marked SYN-ACK the count is 6.
+    // Table 3, and §3.2.2.2: after a marked SYN-ACK the counter is 6.
     for (arrived, code, count) in [
         (Flags::NONE, 0b010, 5),
         (ECT, 0b100, 5),
@@ -62,14 +61,14 @@ fn the_first_ack_tells_how_the_answer_arrived_and_a_mark_counts() {
 
 #[test]
 fn the_answer_tells_how_the_syn_arrived() {
-    // Table 2, first block; §3.1.3: what is not known counts as asking.
+    // Table 2, first block; §3.1.3: unknown codes count as accurate ECN.
     for asked in [0b111, 0b100, 0b010, 0b001, 0b110, 0b101] {
         for (arrived, code) in
             [(Flags::NONE, 0b010), (ECT, 0b100), (ECT.with(ECT1), 0b011), (ECT.with(CE), 0b110)]
         {
             let mut peer = Peer::listening(asks(rfc()), ace(syn(), asked).with(arrived));
             peer.gets(0, ace(syn().with(Flags::ACK), code));
-            // A marked SYN does not count beside that (§3.2.2.2).
+            // A marked SYN is not counted in addition (§3.2.2.2).
             peer.sends(ms(100), ace(ack(1), 0b010));
             peer.writes(ms(100), MSS);
             peer.gets(ms(100), ace(data(1..1001), 5).with(ECT));
@@ -91,7 +90,7 @@ fn with_a_classic_peer_feedback_is_classic() {
 
 #[test]
 fn without_the_right_answer_nothing_can_be_marked() {
-    // Table 2: a peer without ECN, and one that reflects what it gets.
+    // Table 2: a peer without ECN, and one that reflects the flags.
     for bits in [0, 0b111] {
         let mut peer = Peer::answering(asks(rfc()), RTT, ace(syn().acking(1), bits));
         peer.writes(0, MSS);
@@ -112,7 +111,7 @@ fn a_repeated_syn_asks_once_more() {
 
 #[test]
 fn marks_are_told_as_they_begin_and_every_second_one() {
-    // §3.2.2.5.1: change-triggered, and increment-triggered with n = 2, though ACKs may wait.
+    // §3.2.2.5.1: change-triggered, and increment-triggered with n = 2, although ACKs are delayed.
     let settings = Settings { delayed_ack: Some(Duration::from_millis(40)), ack_every: 8, ..rfc() };
     let mut peer = agreed(settings);
     let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
@@ -121,12 +120,12 @@ fn marks_are_told_as_they_begin_and_every_second_one() {
     peer.gets(ms(2), ace(ack(2001), 6));
     peer.sends(ms(3), segment(3).with(CE));
     peer.sends(ms(4), segment(4).with(CE));
-    // 8 marks: the count comes round.
+    // 8 marks: the counter wraps.
     peer.gets(ms(4), ace(ack(4001), 0));
     peer.sends(ms(5), segment(5));
     peer.sends(ms(6), segment(6));
     peer.gets(ms(45), ace(ack(6001), 0));
-    // Data carries the count, too.
+    // Data carries the counter, too.
     peer.sends(ms(46), segment(7).with(CE));
     peer.gets(ms(46), ace(ack(7001), 1));
     peer.writes(ms(47), MSS);
@@ -135,7 +134,7 @@ fn marks_are_told_as_they_begin_and_every_second_one() {
 
 #[test]
 fn marked_acks_count_and_three_are_told() {
-    // §3.2.2.5.1: without data that waits, n = 3.
+    // §3.2.2.5.1: n = 3 without data that waits for an ACK.
     let mut peer = agreed(rfc());
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
@@ -164,7 +163,7 @@ fn linux_tells_marks_at_once_in_the_same_way() {
 
 #[test]
 fn the_window_shrinks_once_a_round_trip_for_new_marks() {
-    // RFC 8511: 0.8 of the nine that are left; what the count said before is no news.
+    // RFC 8511: 0.8 of the nine that are outstanding. An unchanged counter is no new mark.
     let mut peer = agreed(Settings { reduction: WindowReduction::AtOnce, ..rfc() });
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001).with(ECT).without(CE));
@@ -173,7 +172,7 @@ fn the_window_shrinks_once_a_round_trip_for_new_marks() {
     peer.sends(ms(101), ace(ack(2001), 7));
     peer.sends(ms(102), ace(ack(10_001), 7));
     assert_eq!((peer.ssthresh(), peer.end.counters().episodes), (Some(7), 1));
-    // No CWR is sent: the flag is part of the count.
+    // No CWR is sent: the flag is part of the counter.
     peer.writes(ms(103), MSS);
     peer.gets(ms(103), ace(data(10_001..11_001), 5));
     peer.sends(ms(203), ace(ack(11_001), 7));
@@ -182,7 +181,7 @@ fn the_window_shrinks_once_a_round_trip_for_new_marks() {
 
 #[test]
 fn the_answer_being_marked_is_known_from_the_first_ack() {
-    // §3.2.2.2: the first ACK's 0b110 makes the count 6, so a 6 that follows is no news.
+    // §3.2.2.2: the first ACK's 0b110 sets the counter to 6, so a following 6 reports no new mark.
     let mut peer = Peer::listening(asks(rfc()), ace(syn(), 0b111));
     peer.gets(0, syn().with(Flags::ACK));
     peer.sends(ms(100), ace(ack(1), 0b110));

@@ -1,4 +1,4 @@
-//! What a controller hears of segments as they arrive (`in_ack_event` of Linux).
+//! The controller's `in_ack_event` of Linux: which segments it is told of.
 #![expect(clippy::unwrap_used, reason = "a lock that is poisoned fails the test")]
 
 use crate::peer::*;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tcplab_cc::{Ack, Congestion, CongestionControl, Control, FlowState};
 use tcplab_tcp::{BuildControl, Start};
 
-/// What was acknowledged with each arrival so far, and whether nothing was under way.
+/// For each event: segments acknowledged, and whether nothing was outstanding.
 type Heard = Arc<Mutex<Vec<(u64, bool)>>>;
 
 /// A window of ten segments, whatever happens, and an open ear.
@@ -51,9 +51,9 @@ fn listening() -> (Peer, Heard) {
 
 #[test]
 fn each_segment_of_a_request_is_heard_of() {
-    // tcp_rcv_established: a connection whose data is read at once has given its memory back when
-    // the next segment comes (sk_mem_uncharge), so that each has its ACK looked at. Westwood+
-    // counts each as a duplicate ACK (westwood_acked_count).
+    // tcp_rcv_established: where data is read at once, the memory is freed before the next segment
+    // arrives (sk_mem_uncharge), so the ACK of each segment is processed. Westwood+ counts each as
+    // a duplicate ACK (westwood_acked_count).
     let (mut peer, heard) = listening();
     peer.sends(ms(1), data(1..MSS + 1));
     peer.gets(ms(1), ack(MSS + 1));
@@ -69,8 +69,8 @@ fn each_segment_of_a_request_is_heard_of() {
 
 #[test]
 fn a_request_that_waits_leaves_memory_for_its_rest() {
-    // The first segment takes 1000 + 960 bytes of one page (`sk_forward_alloc`), and leaves 2,136:
-    // the second fits, and is data and nothing else, as its header is what was expected.
+    // The first segment takes 1000 + 960 bytes of one page (`sk_forward_alloc`) and leaves 2,136.
+    // The second fits, and its header is as predicted, so its ACK is not processed.
     let (mut peer, heard) = listening();
     peer.reads = false;
     peer.sends(ms(1), data(1..MSS + 1));
@@ -84,8 +84,8 @@ fn a_request_that_waits_leaves_memory_for_its_rest() {
 
 #[test]
 fn a_request_that_opens_the_connection_is_not_heard_of() {
-    // tcp_rcv_state_process: the ACK of the handshake was lost, and the request brings it. It is
-    // looked at before the congestion control begins (tcp_init_transfer).
+    // tcp_rcv_state_process: the ACK of the handshake is lost and the request carries it. It is
+    // processed before the congestion control begins (tcp_init_transfer).
     let (control, heard) = listener();
     let mut peer = Peer::steered_listener(linux(), control, syn());
     peer.gets(0, syn().acking(1));

@@ -1,4 +1,4 @@
-//! The senders of their day: what each does about one loss, two in a window, and partial ACKs.
+//! Classic senders: the response of each to one loss, to two in a window, and to partial ACKs.
 //!
 //! - Tahoe and Reno: Fall and Floyd, Simulation-based comparisons of Tahoe, Reno, and SACK TCP,
 //!   1996, which has the same losses; RFC 2581 §3.2.
@@ -11,7 +11,7 @@ use crate::repair::{MSS, repeats, transfer};
 use crate::world::*;
 use tcplab_tcp::{AckCounting, LossRecovery, Settings, WindowReduction};
 
-/// All without SACK, and with a window that grows by one for each ACK.
+/// Without SACK, and with a window that grows by one segment per ACK.
 fn settings(recovery: LossRecovery) -> Settings {
     Settings {
         sack: false,
@@ -23,8 +23,8 @@ fn settings(recovery: LossRecovery) -> Settings {
     }
 }
 
-/// The data segments sent from this time on: when, in milliseconds after the connection stood, and
-/// which, counted from 1.
+/// The data segments sent from this time on: milliseconds after establishment, and the number of
+/// the segment, counted from 1.
 fn sent_from(world: &World, from: u64) -> Vec<(u64, u64)> {
     let sent = world.sent_by(CLIENT);
     let first = sent[0].1.seq.0;
@@ -49,13 +49,13 @@ fn tahoe_starts_over_with_the_third_duplicate_ack() {
     let mut world = transfer(settings(LossRecovery::Tahoe), 100, &[4]);
     world.run(millis(301));
     // 0 ms: 1 to 10. 100 ms: the ACKs of 1, 2 and 3 release 11 to 16, the first two duplicates 17
-    // and 18, and the third brings 4. The 11 others release nothing. 200 ms: all up to 18 is
-    // acknowledged, and slow start goes on with two segments, then four.
+    // and 18, and the third 4. The 11 other duplicates release nothing. 200 ms: everything up to 18
+    // is acknowledged, and slow start continues with two segments, then four.
     assert_eq!(
         sent_from(&world, 100)[8..],
         [(100, 4), (200, 19), (200, 20), (300, 21), (300, 22), (300, 23), (300, 24)]
     );
-    // FlightSize was 13 when the first duplicate came.
+    // FlightSize was 13 at the first duplicate ACK.
     assert_eq!(world.ends[CLIENT].snapshot().ssthresh, Some(6));
     assert_eq!(counts(&world), (1, 1, 0));
 }
@@ -64,7 +64,7 @@ fn tahoe_starts_over_with_the_third_duplicate_ack() {
 fn tahoe_goes_back_through_what_it_sent() {
     let mut world = transfer(settings(LossRecovery::Tahoe), 100, &[4, 6]);
     world.run(millis(5_000));
-    // The ACK of 4 asks for 6; the window is two segments, and nothing says that 7 has arrived.
+    // The ACK of 4 asks for 6. The window is two segments, and nothing shows that 7 has arrived.
     assert_eq!(repeats(&world), [(100, 4), (200, 6), (200, 7)]);
     assert_eq!(counts(&world), (3, 1, 0));
     assert_eq!(world.received[SERVER], 100 * MSS);
@@ -72,8 +72,8 @@ fn tahoe_goes_back_through_what_it_sent() {
 
 #[test]
 fn duplicates_of_what_tahoe_repeats_mean_nothing() {
-    // 6 is the only other loss, but 7 comes twice, and so do others as the window opens (the
-    // `bugFix_` of ns-2, RFC 6582 §4.1).
+    // 6 is the only other loss, but 7 is retransmitted, too, and so are others as the window opens
+    // (the `bugFix_` of ns-2, RFC 6582 §4.1).
     let mut world = transfer(settings(LossRecovery::Tahoe), 100, &[4, 6, 8, 10]);
     world.run(millis(5_000));
     let (_, episodes, timeouts) = counts(&world);
@@ -87,7 +87,7 @@ fn tahoe_whose_repair_is_lost_waits_for_the_timer() {
     let mut world = World::new(settings(LossRecovery::Tahoe)).established().wire(move |segment| {
         let is_data = segment.from == CLIENT && segment.segment.payload > 0;
         sent += u64::from(is_data);
-        // The fourth, and its repair: after 10 + 6 + 2 others.
+        // The fourth, and its retransmission: after 10 + 6 + 2 others.
         if is_data && (sent == 4 || sent == 19) { Fate::Drop } else { Fate::Pass }
     });
     world.ends[CLIENT].write(100 * MSS);
@@ -101,9 +101,9 @@ fn fast_recovery_repairs_one_loss_without_a_pause() {
     for recovery in FAST_RECOVERIES {
         let mut world = transfer(settings(recovery), 100, &[4]);
         world.run(millis(201));
-        // After the repair 12 are in flight and 6 may be (RFC 5681 §3.2): of the 3 duplicates that
-        // are left at 100 ms and the 8 at 200 ms the last 5 release 19 to 23, and the ACK of
-        // all 24.
+        // After the retransmission 12 are in flight and 6 may be (RFC 5681 §3.2). Of the remaining
+        // 3 duplicates at 100 ms and the 8 at 200 ms, the last 5 release 19 to 23; the ACK of all
+        // releases 24.
         assert_eq!(
             sent_from(&world, 100)[8..],
             [(100, 4), (200, 19), (200, 20), (200, 21), (200, 22), (200, 23), (200, 24)],
@@ -117,10 +117,12 @@ fn fast_recovery_repairs_one_loss_without_a_pause() {
 fn reno_leaves_recovery_with_the_first_ack_of_new_data() {
     let mut world = transfer(settings(LossRecovery::Reno), 100, &[4, 6]);
     world.run(millis(250));
-    // RFC 2581 §3.2 step 5, and nothing asks for 6 yet: 17 segments are outstanding, 6 may be.
+    // RFC 2581 §3.2 step 5: recovery is over before 6 is retransmitted. 17 segments are
+    // outstanding, and 6 may be.
     assert_eq!(repeats(&world), [(100, 4)]);
     world.run(millis(5_000));
-    // Three more duplicates do, of the new segments that left at 200 ms; it is a second episode.
+    // Three more duplicate ACKs, of the new segments that left at 200 ms, ask for 6: a second
+    // episode.
     assert_eq!(repeats(&world), [(100, 4), (300, 6)]);
     assert_eq!(counts(&world), (2, 2, 0));
     assert_eq!(world.received[SERVER], 100 * MSS);
@@ -151,7 +153,7 @@ fn newreno_repairs_the_next_hole_with_each_partial_ack() {
 
 #[test]
 fn the_impatient_newreno_leaves_many_holes_to_the_timer_and_the_steady_one_does_not() {
-    // Twelve holes of a round trip each, 1.2 s in all; the RTO is 1 s.
+    // Twelve holes, one per round trip, take 1.2 s; the RTO is 1 s.
     const LOST: [usize; 12] = [12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34];
     for (recovery, timeouts) in [(LossRecovery::NewReno, 1), (LossRecovery::NewRenoSteady, 0)] {
         let counting = AckCounting::PerSegment;
@@ -172,13 +174,13 @@ fn with_sack(fack: bool) -> Settings {
 
 #[test]
 fn fack_goes_by_how_far_above_a_hole_something_arrived() {
-    // Three are lost in a row, and only 7 shows it.
+    // Three in a row are lost, and only 7 shows the loss.
     let mut world = transfer(with_sack(true), 7, &[4, 5, 6]);
     world.run(millis(5_000));
-    // It is three above 4, which leaves at once; 5 and 6 are too near to tell.
+    // 7 is three above 4, which is retransmitted at once; 5 and 6 are too near.
     assert_eq!(repeats(&world)[0], (100, 4));
     assert_eq!(world.received[SERVER], 7 * MSS);
-    // RFC 6675 wants three segments reported, and leaves all to the timer.
+    // RFC 6675 needs three SACKed segments, so all is left to the timer.
     let mut world = transfer(with_sack(false), 7, &[4, 5, 6]);
     world.run(millis(5_000));
     assert_eq!(repeats(&world)[0], (1_100, 4));
@@ -200,19 +202,20 @@ fn what_fack_takes_for_lost_is_not_in_flight() {
     // 10 is the first to arrive after six losses.
     let mut world = transfer(with_sack(true), 100, &[4, 5, 6, 7, 8, 9]);
     world.run(millis(101));
-    // 11 to 16 left with the ACKs of 1 to 3. Of 13 outstanding 10 has arrived, and 4 to 7 are three
-    // segments or more below it: 8 are in flight, and the repair. FlightSize 13 leaves 6.
+    // 11 to 16 left with the ACKs of 1 to 3. Of 13 outstanding, 10 has arrived, and 4 to 7 are
+    // three segments or more below it: 8 are in flight, and the retransmission. FlightSize 13 makes
+    // the window 6.
     assert_eq!(sent_from(&world, 100)[6..], [(100, 4)]);
     let snapshot = world.ends[CLIENT].snapshot();
     assert_eq!((snapshot.in_flight, snapshot.ssthresh), (9, Some(6)));
     world.run(millis(100));
-    // 200 ms: 11 arrives and takes 8 with it, 12 takes 9. In flight: 9 - 4 = 5 after these two, so
-    // the next repair leaves, and then one with each of 13 to 16 and with the ACK of 4.
+    // 200 ms: 11 shows the loss of 8, and 12 that of 9. In flight: 9 - 4 = 5 after these two, so
+    // the next retransmission leaves, and then one with each of 13 to 16 and with the ACK of 4.
     assert_eq!(
         sent_from(&world, 200),
         [(200, 5), (200, 6), (200, 7), (200, 8), (200, 9), (200, 17)]
     );
-    // RFC 6675 has waited for three reports: for 12.
+    // RFC 6675 waits for three SACKed segments: for 12.
     let mut world = transfer(with_sack(false), 100, &[4, 5, 6, 7, 8, 9]);
     world.run(millis(250));
     assert_eq!(repeats(&world)[0], (200, 4));
@@ -222,8 +225,8 @@ fn what_fack_takes_for_lost_is_not_in_flight() {
 fn fack_takes_reordering_by_three_for_loss_and_rfc_6675_does_not() {
     for (fack, repeated) in [(true, 2), (false, 0)] {
         let mut seen = 0;
-        // 4 and 5 come after 6 and 7, and 7 is three above 4. With 4 taken for lost, 5 is sent
-        // again too: it is missing, and there is nothing else to send (rule 3 of NextSeg).
+        // 4 and 5 arrive after 6 and 7, and 7 is three above 4. With 4 marked lost, 5 is
+        // retransmitted, too: it is missing, and there is nothing else to send (rule 3 of NextSeg).
         let mut world = World::new(with_sack(fack)).established().wire(move |sent| {
             seen += u64::from(sent.from == CLIENT && sent.segment.payload > 0);
             match seen {
@@ -237,8 +240,8 @@ fn fack_takes_reordering_by_three_for_loss_and_rfc_6675_does_not() {
     }
 }
 
-/// A flight of 40, from 31 on, of which 31 is lost and the others arrive two milliseconds apart,
-/// from 502 ms on.
+/// A flight of 40, from 31 on. 31 is lost, and the others arrive two milliseconds apart, from 502
+/// ms on.
 fn spread(reduction: WindowReduction) -> World {
     let mut sent_so_far = 0;
     let settings = Settings { reduction, ..with_sack(false) };
@@ -259,13 +262,14 @@ fn rate_halving_sends_a_segment_for_every_second_ack() {
     let mut world = spread(WindowReduction::Halving);
     world.run(millis(380));
     let times: Vec<u64> = sent_from(&world, 300).iter().map(|line| line.0).collect();
-    // Limited transmit at 302 and 304 ms, the repair at 306; from then on every second of the ACKs
-    // that come 2 ms apart releases one.
+    // Limited transmit at 302 and 304 ms, the retransmission at 306. From then on, of the ACKs 2 ms
+    // apart, every second one releases a segment.
     let mut expected = vec![302, 304];
     expected.extend((306..=378).step_by(4));
     assert_eq!(times, expected);
     world.run(millis(30));
-    // The repair is acknowledged at 406 ms: half of 40 was reached, and goes on.
+    // The retransmission is acknowledged at 406 ms. The window has reached half of 40 and continues
+    // from there.
     assert_eq!(world.ends[CLIENT].snapshot().cwnd, 20);
     assert_eq!(counts(&world), (1, 1, 0));
 }
@@ -275,7 +279,7 @@ fn without_rate_halving_half_the_acks_pass_first() {
     let mut world = spread(WindowReduction::AtOnce);
     world.run(millis(380));
     let times: Vec<u64> = sent_from(&world, 300).iter().map(|line| line.0).collect();
-    // RFC 6675: after the repair 39 are in flight; the 20th ACK from there makes room.
+    // RFC 6675: after the retransmission 39 are in flight; the 20th ACK from there makes room.
     let mut expected = vec![302, 304, 306];
     expected.extend((346..=378).step_by(2));
     assert_eq!(times, expected);
@@ -288,9 +292,9 @@ fn rate_halving_repairs_the_next_hole_without_a_burst() {
     let mut world = transfer(settings, 100, &[4, 6]);
     world.run(millis(301));
     assert_eq!(repeats(&world), [(100, 4), (200, 6)]);
-    // Of the two duplicates behind the first repair one releases a segment, 19, and of the eight at
-    // 200 ms every second. The partial ACK releases the second repair alone, and the duplicate for
-    // 19 another segment.
+    // Of the two duplicate ACKs after the first retransmission one releases a segment, 19, and of
+    // the eight at 200 ms every second. The partial ACK releases the second retransmission alone,
+    // and the duplicate for 19 another segment.
     let at = |from, to| sent_from(&world, from).iter().filter(|line| line.0 < to).count();
     assert_eq!(at(200, 300), 4 + 1 + 1);
     // 300 ms: the duplicates for 20 to 23, the ACK of 6 and that of 24 release one each.
@@ -303,8 +307,8 @@ fn rate_halving_repairs_the_next_hole_without_a_burst() {
 
 #[test]
 fn rate_halving_goes_on_from_where_it_got_to() {
-    // 30 of 40 are lost, and FACK sees it at once: 11 are left in flight when the first repair is
-    // due.
+    // 30 of 40 are lost, which FACK detects at once: 11 are in flight when the first retransmission
+    // is due.
     const LOST: [usize; 30] = {
         let mut lost = [0; 30];
         let mut index = 0;
@@ -319,8 +323,8 @@ fn rate_halving_goes_on_from_where_it_got_to() {
         world.run(millis(5_000));
         assert_eq!(world.received[SERVER], 70 * MSS);
         assert_eq!((counts(&world).1, counts(&world).2), (1, 0));
-        // Nothing is in flight in the end: three segments may leave at once (`tcp_moderate_cwnd`).
-        // Or all 20 may.
+        // Nothing is in flight in the end: three segments may leave at once (`tcp_moderate_cwnd`),
+        // or without halving all 20.
         assert_eq!(world.ends[CLIENT].snapshot().cwnd, cwnd, "{reduction:?}");
     }
 }
@@ -336,8 +340,8 @@ fn counting(counting: AckCounting) -> Settings {
 
 #[test]
 fn after_a_timeout_an_ack_counts_for_one_segment() {
-    // RFC 3465 §2.3. 1 is sent again after 1 s, and its ACK waits; 2 and 3 have one ACK, 1.4 s
-    // after.
+    // RFC 3465 §2.3. 1 is retransmitted after 1 s, and its ACK is delayed; 2 and 3 have one ACK,
+    // 1.4 s after.
     for (way, cwnd) in [(BYTES_1, 3), (BYTES_2, 3), (AckCounting::PerSegment, 4)] {
         let mut world = transfer(counting(way), 1_000, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         world.run(millis(1_401));

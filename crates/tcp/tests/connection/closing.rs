@@ -64,7 +64,8 @@ fn lost_fins_are_sent_again() {
     let mut world = World::new(Settings::default())
         .wire(move |sent| {
             fins += usize::from(sent.segment.flags.has(Flags::FIN));
-            // The first FIN of each side, and the second of whoever comes third, are lost.
+            // The first FIN of each side, and the second of the side that retransmits third, are
+            // lost.
             if sent.segment.flags.has(Flags::FIN) && [1, 3].contains(&fins) {
                 Fate::Drop
             } else {
@@ -86,7 +87,7 @@ fn time_wait_answers_a_repeated_fin_and_starts_over() {
     let mut world = World::new(Settings::default()).established();
     world.ends[CLIENT].close();
     world.run(millis(200));
-    // The client's last ACK is lost: the server's FIN comes again after its RTO of a second.
+    // The client's last ACK is lost: the server retransmits its FIN after its RTO of a second.
     world = world.wire(move |sent| {
         if sent.from == CLIENT && std::mem::take(&mut lost) { Fate::Drop } else { Fate::Pass }
     });
@@ -95,7 +96,7 @@ fn time_wait_answers_a_repeated_fin_and_starts_over() {
     assert_eq!(world.states(), [State::TimeWait, State::LastAck]);
     world.run(millis(1_000));
     assert_eq!(world.states(), [State::TimeWait, State::Closed]);
-    // Nothing else happens before the full time from the repetition has passed.
+    // TIME-WAIT restarts with the retransmitted FIN and ends after its full length.
     world.run(millis(59_000));
     assert_eq!(world.states()[CLIENT], State::TimeWait);
 }

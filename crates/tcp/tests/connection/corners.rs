@@ -1,4 +1,4 @@
-//! Where windows are full to the last byte, segments come twice, or a peer is not what it seems.
+//! Corner cases: windows full to the last byte, duplicate segments, misbehaving peers.
 
 use crate::world::*;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ fn settings() -> Settings {
     Settings { delayed_ack: None, nagle: false, ..Settings::default() }
 }
 
-/// Ten segments of window.
+/// A window of ten segments.
 fn small_window() -> Settings {
     Settings { timestamps: false, receive_buffer: 14_600, ..settings() }
 }
@@ -52,8 +52,8 @@ fn a_reset_establishes_nothing() {
 
 #[test]
 fn a_syn_ack_sent_twice_times_nothing() {
-    // The round trip of 1.2 s is longer than the client's first RTO: its SYN comes twice, and the
-    // ACK of the first SYN-ACK right after the second was sent.
+    // The round trip of 1.2 s exceeds the client's first RTO: its SYN arrives twice, and the ACK of
+    // the first SYN-ACK right after the second SYN-ACK was sent.
     let mut world = World::new(Settings { initial_rto: millis(1_150), ..settings() });
     world.delay = millis(600);
     world.run(millis(1_900));
@@ -88,8 +88,8 @@ fn sack_blocks_fit_the_largest_packet_beside_data() {
 
 #[test]
 fn full_windows_in_both_directions_do_not_make_acks_unacceptable() {
-    // Both sides fill the other's window; the first segment of each is lost. Their ACKs begin at
-    // the right edge.
+    // Both sides fill the other's window, and the first segment of each is lost. Their ACKs begin
+    // at the right edge.
     let mut seen = [0; 2];
     let mut world = World::new(small_window()).established().wire(move |sent| {
         seen[sent.from] += usize::from(sent.segment.payload > 0);
@@ -112,7 +112,7 @@ fn a_fin_waits_for_the_window_like_data() {
     world.reads[SERVER] = false;
     world.ends[CLIENT].write(14_600);
     world.ends[CLIENT].close();
-    // The window is full for an hour, and the peer answers every probe.
+    // The window is closed for an hour, and the peer answers every probe.
     world.run(millis(3_600_000));
     assert_eq!(world.ends[CLIENT].ended(), None);
     assert_eq!(world.ends[SERVER].read(world.now, u64::MAX), 14_600);
@@ -149,7 +149,7 @@ fn why_it_ended_stays() {
 
 #[test]
 fn data_with_an_ancient_ack_is_not_taken() {
-    // RFC 5961 §5.2: an acknowledgment older than any window explains.
+    // RFC 5961 §5.2: an acknowledgment below any that the window allows.
     let settings = Settings { timestamps: false, receive_buffer: 10_000, ..settings() };
     let mut world = World::new(settings).established();
     world.ends[CLIENT].write(1_000_000);
@@ -164,9 +164,10 @@ fn data_with_an_ancient_ack_is_not_taken() {
 
 #[test]
 fn what_is_sent_on_suspicion_is_in_the_network_twice() {
-    // Of 40 segments the first and 21 to 38 are lost. At 100 ms come the ACKs of 2 to 20 and of 39
-    // and 40: FlightSize 40, cwnd 20, and 40 - 21 SACKed - 1 lost + 1 repaired = 19 in the pipe.
-    // RFC 6675 lets one of the 18 suspects go: then the pipe is 20, for it counts both copies.
+    // Of 40 segments the first and 21 to 38 are lost. At 100 ms the ACKs of 2 to 20 and of 39 and
+    // 40 arrive: FlightSize is 40, cwnd 20, and 40 - 21 SACKed - 1 lost + 1 retransmitted = 19 are
+    // in the pipe. RFC 6675 releases one of the 18 suspects. Then the pipe is 20, because it counts
+    // both copies.
     const LOST: [usize; 19] =
         [1, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38];
     let window = Settings { receive_buffer: 40 * 1448, initial_window: 40, ..settings() };

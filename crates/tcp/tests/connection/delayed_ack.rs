@@ -1,9 +1,9 @@
-//! When data is acknowledged (RFC 5681 §4.2).
+//! Delayed ACKs (RFC 5681 §4.2).
 
 use crate::world::*;
 use tcplab_tcp::Settings;
 
-/// When the server acknowledged, in milliseconds after the connection stood.
+/// Times of the server's ACKs, in milliseconds after establishment.
 fn ack_times(world: &World) -> Vec<u64> {
     world.sent_by(SERVER).iter().map(|(at, _)| at - 200).collect()
 }

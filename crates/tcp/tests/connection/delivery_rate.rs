@@ -9,7 +9,7 @@ use tcplab_units::{Duration, Rate};
 
 const RTT: u64 = ms(100);
 
-/// What a controller was told.
+/// What the controller was told.
 #[derive(Debug, Default)]
 struct Heard {
     samples: Vec<Option<RateSample>>,
@@ -77,7 +77,7 @@ impl Script {
     }
 }
 
-/// What a sample says of the path: segments delivered, and in how many microseconds.
+/// A sample's delivered segments, and its interval in microseconds.
 fn measure(sample: &RateSample) -> (u64, u64) {
     (sample.delivered, sample.interval.as_nanos() / 1_000)
 }
@@ -120,7 +120,7 @@ fn acks_that_catch_up_do_not_count_as_speed() {
     peer.writes(ms(50), MSS);
     peer.gets(ms(50), data(1_001..2_001));
     // The first ACK is 50 ms late. The third segment leaves 150 ms after the first, and its ACK
-    // comes 100 ms after the first one's: what counts is 150 ms.
+    // arrives 100 ms after the first one's: the longer interval, 150 ms, counts.
     peer.sends(ms(150), ack(1_001));
     peer.writes(ms(150), MSS);
     peer.gets(ms(150), data(2_001..3_001));
@@ -150,7 +150,7 @@ fn what_leaves_after_a_gap_is_limited_by_the_application() {
     peer.writes(ms(50), MSS);
     peer.gets(ms(50), data(5_001..6_001));
     peer.sends(ms(100), ack(5_001));
-    // What had left before the gap fills the path as far as it does.
+    // Segments that left before the gap are no sample of the application's rate.
     assert!(!script.sample().app_limited);
     let peer = &mut script.peer;
     peer.writes(ms(100), 60 * MSS);
@@ -158,7 +158,8 @@ fn what_leaves_after_a_gap_is_limited_by_the_application() {
     peer.sends(ms(150), ack(6_001));
     peer.gets(ms(150), data(15_001..16_001));
     assert!(script.sample().app_limited);
-    // With the seventh delivered the gap is behind; the eighth left before that, the next do not.
+    // The gap ends with the delivery of the seventh. The eighth left before that, the next ones
+    // after it.
     script.peer.sends(ms(200), ack(8_001));
     script.peer.gets(ms(200), data(16_001..18_001));
     assert!(script.sample().app_limited);
@@ -204,7 +205,7 @@ fn each_segment_lost_is_reported_with_what_was_known_when_it_left() {
     peer.sends(ms(100), ack(1_001));
     peer.gets(ms(100), data(10_001..11_001));
     // RFC 8985 §6.2: with three SACKed above them, the second and the third are lost at once. They
-    // had made two and three in flight; the repairs leave where the other seven of ten are.
+    // left with two and three in flight; the retransmissions leave with seven others of the ten.
     peer.sends(ms(110), ack(1_001).sack(3_001..7_001));
     peer.gets(ms(110), data(1_001..3_001));
     peer.ignores(ms(110));
@@ -216,8 +217,8 @@ fn each_segment_lost_is_reported_with_what_was_known_when_it_left() {
     let sample = heard.samples.last().copied().flatten().expect("a sample");
     assert_eq!((measure(&sample), sample.lost), ((5, ms(110)), 2));
     drop(heard);
-    // What counts of a repair is when it left again: then five had been delivered. It left 110 ms
-    // after the newest of those, and took 100 ms.
+    // A retransmission counts from its last departure: five had been delivered by then. It left 110
+    // ms after the newest of those, and took 100 ms.
     script.peer.sends(ms(210), ack(7_001));
     script.peer.ignores(ms(210));
     let sample = script.sample();
@@ -226,14 +227,14 @@ fn each_segment_lost_is_reported_with_what_was_known_when_it_left() {
 
 #[test]
 fn linux_shows_the_last_rate_that_tells_of_the_path() {
-    // tcp_rate_gen: what the application limits counts if it is not slower than what is known.
+    // tcp_rate_gen: an application-limited sample counts if it is not slower than the last one.
     let mut script = Script::new(linux(), false);
     let rate = |script: &Script| script.peer.end.snapshot().delivery_rate;
     let peer = &mut script.peer;
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..10_001));
     assert_eq!(peer.end.snapshot().delivery_rate, None);
-    // The call that wrote found nothing to send, so that the first flight is the application's.
+    // The write found nothing outstanding, so the first flight is application-limited.
     peer.sends(ms(100), ack(2_001));
     peer.ignores(ms(100));
     assert!(script.sample().app_limited);
@@ -245,8 +246,8 @@ fn linux_shows_the_last_rate_that_tells_of_the_path() {
     script.peer.sends(ms(200), ack(10_001));
     script.peer.ignores(ms(200));
     assert_eq!(rate(&script), Some(bytes_per_second(50_000)));
-    // The twelfth left at 100 ms when the second was delivered: ten in 150 ms, and no more a matter
-    // of the application.
+    // The twelfth left at 100 ms, after the delivery of the second: ten in 150 ms, and no longer
+    // application-limited.
     script.peer.sends(ms(250), ack(12_001));
     script.peer.ignores(ms(250));
     assert!(!script.sample().app_limited);

@@ -1,4 +1,4 @@
-//! What Linux makes of duplicate ACKs without SACK.
+//! Linux's handling of duplicate ACKs without SACK.
 //!
 //! Round trips take 100 ms; the first window is 10 segments.
 
@@ -11,8 +11,8 @@ fn without_sack() -> Settings {
     Settings { sack: false, tso: false, ..linux() }
 }
 
-/// One that has written so many segments, of which the first ten have left at 0. An ACK came that
-/// is no duplicate: it is newer than the SYN-ACK.
+/// A sender with this many segments written, of which the first ten left at 0. An ACK arrived that
+/// is no duplicate, because it is newer than the SYN-ACK.
 fn sent(segments: u64) -> Peer {
     let mut peer = Peer::connected(without_sack(), RTT);
     peer.writes(0, segments * MSS);
@@ -23,8 +23,8 @@ fn sent(segments: u64) -> Peer {
 
 #[test]
 fn the_first_ack_behind_data_is_no_duplicate() {
-    // tcp_may_update_window: it is newer than the data, be the window the same. FLAG_WIN_UPDATE is
-    // one of FLAG_NOT_DUP.
+    // tcp_may_update_window: the ACK is newer than the data, though the window is the same.
+    // FLAG_WIN_UPDATE is one of FLAG_NOT_DUP.
     let mut peer = Peer::connected(without_sack(), RTT);
     peer.sends(ms(1), data(1..501));
     peer.gets(ms(1), ack(501));
@@ -32,7 +32,7 @@ fn the_first_ack_behind_data_is_no_duplicate() {
     peer.gets(ms(2), data(1..10_001));
     peer.sends(ms(102), ack(1).from(501));
     peer.silence(ms(103));
-    // Each of the next two lets one go (RFC 3042), and the third is the sign of a loss.
+    // Each of the next two releases a segment (RFC 3042), and the third shows a loss.
     for (millis, start) in [(103, 10_001), (104, 11_001)] {
         peer.sends(ms(millis), ack(1).from(501));
         peer.gets(ms(millis), data(start..start + MSS));
@@ -43,14 +43,15 @@ fn the_first_ack_behind_data_is_no_duplicate() {
 
 #[test]
 fn more_duplicates_than_can_be_are_a_sign_of_reordering() {
-    // tcp_check_reno_reordering: of three segments two can have arrived. The third duplicate makes
-    // `reordering` three, and it takes three that count.
+    // tcp_check_reno_reordering: of three segments two can have arrived. The third duplicate sets
+    // `reordering` to three, and three that count are needed.
     let mut peer = sent(3);
     for millis in 100..110 {
         peer.sends(ms(millis), ack(1));
     }
     peer.silence(ms(150));
-    // Of one segment none: then `reordering` is one, and the first duplicate of others is enough.
+    // Of one segment none can: then `reordering` is one, and the first duplicate of later segments
+    // is enough.
     let mut peer = sent(1);
     peer.sends(ms(100), ack(1));
     peer.sends(ms(101), ack(1_001));
@@ -62,8 +63,8 @@ fn more_duplicates_than_can_be_are_a_sign_of_reordering() {
 
 #[test]
 fn duplicates_are_forgotten_when_data_is_acknowledged() {
-    // tcp_reset_reno_sack: two duplicates let two segments go; of twelve, eleven are in the network
-    // when one is acknowledged, and the window of 11 is full.
+    // tcp_reset_reno_sack: two duplicates release two segments. Of twelve, eleven are in the
+    // network when one is acknowledged, and the window of 11 is full.
     let mut peer = sent(20);
     for (millis, start) in [(100, 10_001), (101, 11_001)] {
         peer.sends(ms(millis), ack(1));
@@ -76,9 +77,9 @@ fn duplicates_are_forgotten_when_data_is_acknowledged() {
 
 #[test]
 fn a_timeout_cuts_the_window_to_which_a_reduction_had_led() {
-    // tcp_is_non_sack_preventing_reopen: when all that was sent before the recovery is
-    // acknowledged, and nothing more, the recovery goes on, and tcp_cwnd_reduction has the window
-    // at what is in flight. From there tcp_enter_loss halves it, not from the threshold of 5.
+    // tcp_is_non_sack_preventing_reopen: when exactly the data sent before the recovery is
+    // acknowledged, the recovery stays open, and tcp_cwnd_reduction sets the window to the segments
+    // in flight. tcp_enter_loss halves that window, not the threshold of 5.
     let mut peer = sent(40);
     for millis in 100..120 {
         peer.sends(ms(millis), ack(1));

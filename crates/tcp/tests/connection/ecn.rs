@@ -1,5 +1,5 @@
-//! Explicit congestion notification (RFC 3168): the handshake, echoes, and what a mark does to the
-//! window.
+//! Explicit congestion notification (RFC 3168): the handshake, echoes, and the response of the
+//! window to a mark.
 //!
 //! Round trips take 100 ms.
 
@@ -18,12 +18,12 @@ fn asks(mut settings: Settings) -> Settings {
     settings
 }
 
-/// A connection that agreed on marks.
+/// A connection with ECN.
 fn agreed(settings: Settings) -> Peer {
     Peer::answering(asks(settings), RTT, syn().acking(1).with(ECE))
 }
 
-/// Ten segments under way since 0.
+/// Ten segments outstanding since 0.
 fn ten(settings: Settings, segments: u64) -> Peer {
     let mut peer = agreed(settings);
     peer.writes(0, segments * MSS);
@@ -33,11 +33,11 @@ fn ten(settings: Settings, segments: u64) -> Peer {
 
 #[test]
 fn the_one_that_asks_sets_both_flags_and_gets_one_back() {
-    // RFC 3168 §6.1.1: SYN with ECE and CWR, SYN-ACK with ECE; then data may be marked.
+    // RFC 3168 §6.1.1: SYN with ECE and CWR, SYN-ACK with ECE; then data is ECN-capable.
     let mut peer = Peer::connecting(asks(rfc()));
     peer.gets(0, syn().with(ECE).with(CWR).without(ECT));
     peer.sends(ms(100), syn().acking(1).with(ECE));
-    // §6.1.4: pure ACKs must not be.
+    // §6.1.4: pure ACKs are not ECN-capable.
     peer.gets(ms(100), ack(1).without(ECT).without(ECE));
     peer.writes(ms(100), MSS);
     peer.gets(ms(100), data(1..1001).with(ECT));
@@ -45,7 +45,7 @@ fn the_one_that_asks_sets_both_flags_and_gets_one_back() {
 
 #[test]
 fn without_the_right_answer_nothing_can_be_marked() {
-    // §6.1.1: none, or the same flags reflected by a peer that does not know them.
+    // §6.1.1: no flags, or the same flags reflected by a peer without ECN.
     for answer in [syn().acking(1), syn().acking(1).with(ECE).with(CWR)] {
         let mut peer = Peer::answering(asks(rfc()), RTT, answer);
         peer.writes(0, MSS);
@@ -86,7 +86,7 @@ fn a_repeated_syn_does_not_ask_but_an_answer_counts() {
 
 #[test]
 fn after_a_syn_that_was_repeated_without_need_linux_says_that_its_window_is_smaller() {
-    // tcp_enter_loss: tcp_ecn_queue_cwr, which the answer to the first SYN leaves as it is.
+    // tcp_enter_loss: tcp_ecn_queue_cwr, which remains set after the SYN-ACK of the first SYN.
     let mut peer = Peer::connecting(asks(linux()));
     peer.gets(0, syn().with(ECE).with(CWR));
     peer.ignores(ms(1_050));
@@ -136,21 +136,21 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_knows() {
     peer.gets(ms(4), data(1..1001).with(ECE).with(ECT));
     peer.sends(ms(5), data(3001..4001).with(ECT).with(CWR));
     peer.gets(ms(5), ack(4001).without(ECE));
-    // A marked one that says so is news again.
+    // A marked segment with CWR is a new mark.
     peer.sends(ms(6), data(4001..5001).with(ECT).with(CE).with(CWR));
     peer.gets(ms(6), ack(5001).with(ECE));
 }
 
 #[test]
 fn the_window_shrinks_once_a_round_trip() {
-    // RFC 8511: 0.8 of the nine that are left. RFC 3168 §6.1.2: at once without PRR, and not again
-    // before what was outstanding is acknowledged.
+    // RFC 8511: 0.8 of the nine that are outstanding. RFC 3168 §6.1.2: at once without PRR, and not
+    // again before the outstanding data is acknowledged.
     let mut peer = ten(Settings { reduction: WindowReduction::AtOnce, ..rfc() }, 40);
     peer.sends(ms(100), ack(1001).with(ECE));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(7)));
     peer.sends(ms(101), ack(2001).with(ECE));
     peer.sends(ms(102), ack(3001).with(ECE));
-    // In flight are seven of seven; now each ACK lets one go, of which the first has CWR.
+    // Seven of seven are in flight. Now each ACK releases one, and the first has CWR.
     peer.sends(ms(103), ack(4001).with(ECE));
     peer.gets(ms(103), data(10_001..11_001).with(ECT).with(CWR));
     peer.sends(ms(104), ack(10_001).with(ECE));
@@ -183,7 +183,7 @@ fn linux_halves_the_window_for_a_mark_bit_by_bit() {
 
 #[test]
 fn what_is_sent_again_cannot_be_marked() {
-    // §6.1.5; and a window that shrank for a loss is told as well (§6.1.2), with new data only.
+    // §6.1.5; and a reduction for a loss is reported, too (§6.1.2), with new data only.
     let mut peer = ten(rfc(), 11);
     peer.sends(ms(100), ack(1).sack(1001..4001));
     peer.gets(ms(100), data(1..1001).without(ECT).without(CWR));
@@ -192,7 +192,7 @@ fn what_is_sent_again_cannot_be_marked() {
 
 #[test]
 fn a_reduction_for_a_mark_is_not_taken_back() {
-    // tcp_fastretrans_alert: ECE prohibits undoing, however late the segment was.
+    // tcp_fastretrans_alert: ECE prohibits an undo, even if the segment was only late.
     let mut peer = ten(rfc(), 10);
     peer.sends(ms(100), ack(1).sack(1001..4001));
     peer.gets(ms(100), data(1..1001));
@@ -209,13 +209,14 @@ fn linux_stays_half_way_when_a_recovery_after_a_mark_was_not_needed() {
     // PRR from 10 to 5: of one delivered, half a segment, which is one.
     peer.sends(ms(100), ack(1001).with(ECE));
     peer.gets(ms(100), data(10_001..11_001).with(CWR));
-    // tcp_enter_recovery within CWR: no other reduction, and no `prior_ssthresh`. Of four
-    // delivered, two may have left: in flight are ten less three SACKed and one lost, and one more
+    // tcp_enter_recovery within CWR: no further reduction, and no `prior_ssthresh`. Of four
+    // delivered, two may have left: ten less three SACKed and one lost are in flight, and one more
     // may be.
     peer.sends(ms(101), ack(1001).sack(2001..5001));
     peer.gets(ms(101), data(1001..2001));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(5)));
-    // tcp_try_undo_partial: it was only late. tcp_undo_cwnd_reduction leaves the window as it is.
+    // tcp_try_undo_partial: the segment was only late. tcp_undo_cwnd_reduction leaves the window as
+    // it is.
     peer.sends(ms(110), ack(5001).echoing(0));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(5)));
     peer.gets(ms(110), data(11_001..12_001));
@@ -240,14 +241,14 @@ fn linux_acknowledges_marks_and_the_answer_to_them_at_once() {
     peer.gets(ms(22), ack(20_001).without(ECE));
     peer.sends(ms(23), segment(21));
     peer.silence(ms(30));
-    // What could not be marked was probably sent again: two quick ACKs.
+    // Data that is not ECN-capable is probably a retransmission: two quick ACKs.
     peer.sends(ms(31), data(21_001..22_001));
     peer.gets(ms(31), ack(22_001));
     peer.sends(ms(32), segment(23));
     peer.gets(ms(32), ack(23_001));
 }
 
-/// Marks are echoed as they come, and everything can be marked.
+/// DCTCP feedback, and all packets are ECN-capable.
 fn echoing(mut settings: Settings) -> Settings {
     (settings.feedback, settings.capable) = (Feedback::Changes, Capable::All);
     asks(settings)
@@ -255,7 +256,7 @@ fn echoing(mut settings: Settings) -> Settings {
 
 #[test]
 fn marks_are_echoed_as_they_come() {
-    // RFC 8257 §3.2: ECE is set exactly while what is acknowledged was marked, whatever CWR says.
+    // RFC 8257 §3.2: ECE is set exactly on ACKs of marked data, whatever CWR says.
     for settings in [echoing(rfc()), Settings { quick_ack: 0, ..echoing(linux()) }] {
         let mut peer = agreed(Settings { delayed_ack: None, ..settings });
         for (number, marked) in [false, true, true, false, true].into_iter().enumerate() {
@@ -270,14 +271,14 @@ fn marks_are_echoed_as_they_come() {
 
 #[test]
 fn what_waits_when_marks_begin_or_end_is_acknowledged_for_itself() {
-    // RFC 8257 §3.2: two ACKs, so that each tells of what it acknowledges.
+    // RFC 8257 §3.2: two ACKs, so that each reports the mark of the data that it acknowledges.
     let delayed = Settings { delayed_ack: Some(Duration::from_millis(40)), ..echoing(rfc()) };
     let mut peer = agreed(delayed);
     peer.sends(ms(1), data(1..1001).with(ECT));
     peer.sends(ms(2), data(1001..2001).with(ECT).with(CE));
     peer.gets(ms(2), ack(1001).without(ECE));
     peer.gets(ms(2), ack(2001).with(ECE));
-    // While they go on, ACKs wait as usual.
+    // While marks continue, ACKs are delayed as usual.
     peer.sends(ms(3), data(2001..3001).with(ECT).with(CE));
     peer.sends(ms(4), data(3001..4001).with(ECT).with(CE));
     peer.gets(ms(4), ack(4001).with(ECE));
@@ -299,13 +300,13 @@ fn linux_does_the_same_with_its_delayed_acks() {
     peer.reads = false;
     peer.sends(ms(20), segment(18));
     peer.sends(ms(21), segment(19).with(CE));
-    // Both ACKs offer the window that both segments leave in the receive buffer: the second one is
-    // there before the first is acknowledged (tcp_queue_rcv, and then tcp_event_data_recv).
+    // Both ACKs offer the window after both segments: the second one is in the receive buffer
+    // before the first is acknowledged (tcp_queue_rcv, and then tcp_event_data_recv).
     let window = peer.window();
     peer.gets(ms(21), ack(18_001).without(ECE).window(window));
     peer.gets(ms(21), ack(19_001).with(ECE));
     peer.reads = true;
-    // No quick ACKs follow: the marks are known.
+    // No quick ACKs follow: marks have been seen before.
     peer.sends(ms(22), segment(20).with(CE));
     peer.sends(ms(23), segment(21).with(CE));
     peer.gets(ms(23), ack(21_001).with(ECE));
@@ -313,7 +314,7 @@ fn linux_does_the_same_with_its_delayed_acks() {
 
 #[test]
 fn where_all_can_be_marked_all_say_so() {
-    // RFC 8257 §3.5, tcp_ecn_send: SYNs, ACKs and what is sent again.
+    // RFC 8257 §3.5, tcp_ecn_send: SYNs, ACKs and retransmissions.
     let mut peer = Peer::connecting(echoing(rfc()));
     peer.gets(0, syn().with(ECE).with(CWR).with(ECT));
     peer.sends(ms(100), syn().acking(1).with(ECE));

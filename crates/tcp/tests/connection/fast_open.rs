@@ -4,14 +4,14 @@ use crate::peer::*;
 use tcplab_tcp::{CachedCookie, Cookie, Flags, Settings, State};
 
 const COOKIE: u64 = 0x1234_5678_9abc_def0;
-/// What a SYN has room for: MSS less the 40 bytes that its options may take.
+/// Data that fits into a SYN: the MSS less 40 bytes of options.
 const ROOM: u64 = MSS - 40;
 
 fn both() -> [Settings; 2] {
     [rfc(), linux()]
 }
 
-/// A SYN with so much data and the cookie.
+/// A SYN with this much data and the cookie.
 fn syn_with(bytes: u64) -> Line {
     let line = if bytes > 0 { data(0..bytes) } else { Line::default() };
     line.with(Flags::SYN).cookie(COOKIE)
@@ -19,7 +19,7 @@ fn syn_with(bytes: u64) -> Line {
 
 #[test]
 fn the_first_connection_asks_for_a_cookie() {
-    // RFC 7413 §4.1.1: without one it is a usual handshake.
+    // RFC 7413 §4.1.1: without a cookie it is an ordinary handshake.
     for settings in both() {
         let mut peer = Peer::connecting_fast(settings, None);
         peer.gets(0, syn().asking());
@@ -68,7 +68,7 @@ fn what_has_no_room_in_the_syn_brings_the_ack_of_the_handshake() {
         peer.writes(0, 3 * MSS);
         peer.gets(0, syn_with(ROOM));
         peer.sends(ms(100), syn().acking(1 + ROOM));
-        // 960 bytes have gone; tcp_rcv_synsent_state_process sends no ACK where data waits.
+        // 960 bytes have left; tcp_rcv_synsent_state_process sends no ACK while data waits.
         peer.gets(ms(100), data(1 + ROOM..1 + 3 * MSS).acking(1));
         peer.sends(ms(200), ack(1 + 3 * MSS));
     }
@@ -76,7 +76,7 @@ fn what_has_no_room_in_the_syn_brings_the_ack_of_the_handshake() {
 
 #[test]
 fn a_syn_is_repeated_without_data() {
-    // RFC 7413 §4.1.3.1: the option or the data may be why nobody answered.
+    // RFC 7413 §4.1.3.1: the option or the data may be why there was no answer.
     let mut peer = Peer::connecting_fast(rfc(), Some(COOKIE));
     peer.writes(0, 500);
     peer.gets(0, syn_with(500));
@@ -89,7 +89,7 @@ fn a_syn_is_repeated_without_data() {
 
 #[test]
 fn data_that_was_not_taken_is_sent_again_at_once() {
-    // RFC 7413 §4.2.1: as if the SYN had been a usual one; that is no sign of congestion.
+    // RFC 7413 §4.2.1: as after an ordinary SYN, without a congestion response.
     for settings in both() {
         let mut peer = Peer::connecting_fast(settings, Some(COOKIE));
         peer.writes(0, 3 * MSS);
@@ -143,7 +143,7 @@ fn a_server_without_fast_open_takes_no_data_with_a_syn() {
 
 #[test]
 fn a_server_takes_no_data_with_another_cookie() {
-    // RFC 7413 §4.2.2: it acknowledges the SYN alone, and gives the right one.
+    // RFC 7413 §4.2.2: the server acknowledges the SYN alone, and grants the valid cookie.
     let mut peer = Peer::listening_fast(rfc(), COOKIE + 1, syn_with(500));
     peer.gets(0, syn().acking(1).cookie(COOKIE + 1));
     assert_eq!(peer.read, 0);
@@ -164,7 +164,8 @@ fn a_server_reads_and_answers_before_the_handshake_ends() {
         peer.gets(ms(10), data(1..1 + 2 * MSS).acking(501));
         peer.sends(ms(100), data(501..601));
         assert_eq!(peer.end.state(), State::Established);
-        // The SYN-ACK was answered, which left at 0, not the data (`tcp_synack_rtt_meas`).
+        // The RTT is that of the SYN-ACK, which left at 0, not that of the data
+        // (`tcp_synack_rtt_meas`).
         assert_eq!(peer.end.snapshot().srtt.as_millis(), 100);
         peer.gets(ms(100), ack(601));
         peer.sends(ms(120), ack(1 + 2 * MSS));
@@ -174,8 +175,8 @@ fn a_server_reads_and_answers_before_the_handshake_ends() {
 
 #[test]
 fn a_server_repeats_its_syn_ack_and_not_its_data() {
-    // tcp_retransmit_timer: nothing else, until the handshake has ended; then the timer is that of
-    // data.
+    // tcp_retransmit_timer: nothing but the SYN-ACK is retransmitted until the handshake ends; then
+    // the timer covers data.
     let mut peer = Peer::listening_fast(rfc(), COOKIE, syn_with(500));
     peer.gets(0, syn().acking(501));
     peer.writes(ms(10), 500);
@@ -183,7 +184,7 @@ fn a_server_repeats_its_syn_ack_and_not_its_data() {
     peer.gets(ms(1_000), syn().acking(501));
     peer.sends(ms(1_100), ack(1));
     assert_eq!(peer.end.state(), State::Established);
-    // RFC 6298 §5.7: the SYN-ACK was repeated, so 3 s.
+    // RFC 6298 §5.7: the SYN-ACK was retransmitted, so 3 s.
     peer.gets(ms(4_100), data(1..501));
     peer.sends(ms(4_200), ack(501));
 }
@@ -203,8 +204,8 @@ fn a_server_closes_when_the_handshake_has_ended() {
 
 #[test]
 fn the_window_of_the_syn_ack_begins_behind_the_data() {
-    // tcp_fastopen_create_child: rcv_wup is rcv_nxt, and rcv_wnd what was prepared. 131072 / 2,
-    // whole segments of 1000 bytes.
+    // tcp_fastopen_create_child: rcv_wup is rcv_nxt, and rcv_wnd the prepared window: 131072 / 2,
+    // in whole segments of 1000 bytes.
     let mut peer = Peer::listening_fast(linux(), COOKIE, syn_with(500));
     peer.gets(0, syn().acking(501).window(65_000));
     peer.sends(ms(100), ack(1));

@@ -1,4 +1,4 @@
-//! The receiver's window: closed, probed, opened, and never overrun.
+//! Flow control: a window that closes, is probed, opens, and is never overrun.
 
 use crate::world::*;
 use tcplab_tcp::Settings;

@@ -1,5 +1,4 @@
-//! Connections to a peer that may be gone: keepalives (RFC 9293 §3.8.4) and the user timeout (RFC
-//! 5482).
+//! Peers that stop answering: keepalives (RFC 9293 §3.8.4) and the user timeout (RFC 5482).
 
 use crate::peer::*;
 use tcplab_tcp::{Ended, Flags, Keepalive, Settings};
@@ -11,14 +10,14 @@ fn seconds(value: u64) -> Duration {
     Duration::from_secs(value)
 }
 
-/// Probes after 10 s, each 3 s; three without an answer are enough.
+/// Probes after 10 s, every 3 s; three unanswered probes are enough.
 fn keepalive(mut settings: Settings) -> Settings {
     let (idle, interval) = (seconds(10), seconds(3));
     settings.keepalive = Some(Keepalive { idle, interval, probes: 3 });
     settings
 }
 
-/// What a probe is: nothing, from before what the peer expects.
+/// A probe: no data, below the window that the peer expects.
 fn probe() -> Line {
     ack(1).from(0)
 }
@@ -41,7 +40,7 @@ fn an_answer_puts_the_next_probe_off() {
     peer.gets(ms(10_000), probe());
     peer.gets(ms(13_000), probe());
     peer.sends(ms(13_100), ack(1));
-    // The timer looks again at 16 s, and finds that 10 s are over at 23.1 s.
+    // The timer expires at 16 s, and again at 23.1 s, when 10 s without an answer are over.
     peer.gets(ms(23_100), probe());
     peer.sends(ms(23_200), ack(1));
     assert_eq!(peer.end.ended(), None);
@@ -55,7 +54,7 @@ fn no_probes_while_data_is_under_way() {
     peer.gets(ms(10_300), data(1..1001));
     peer.sends(ms(10_400), ack(1001));
     peer.silence(ms(20_399));
-    // tcp_keepalive_timer: at 10 s something was under way, so it looks again at 20 s.
+    // tcp_keepalive_timer: data was outstanding at 10 s, so the timer expires again at 20 s.
     peer.gets(ms(20_400), ack(1).from(1000));
 }
 
@@ -79,8 +78,8 @@ fn linux_looks_at_the_user_timeout_instead_of_counting_probes() {
 
 #[test]
 fn data_without_an_answer_is_given_up_after_the_user_timeout() {
-    // RFC 5482 §3: since it was sent; however few repetitions there were, and the last wait is cut
-    // short.
+    // RFC 5482 §3: from the departure on, whatever the number of retransmissions. The last wait is
+    // cut short.
     let settings = Settings { tlp: false, user_timeout: Some(seconds(5)), retries: 0, ..rfc() };
     let mut peer = Peer::connected(settings, RTT);
     peer.writes(ms(1_000), MSS);
@@ -127,7 +126,7 @@ fn linux_counts_the_user_timeout_of_a_syn_from_the_first_one() {
 
 #[test]
 fn linux_has_no_user_timeout_for_a_syn_ack() {
-    // reqsk_timer_handler counts repetitions alone: after 1, 2 and 4 s, in 64ths and 512ths.
+    // reqsk_timer_handler counts retransmissions alone: after 1, 2 and 4 s, in 64ths and 512ths.
     let settings = Settings { user_timeout: Some(seconds(1)), syn_ack_retries: 2, ..linux() };
     let answer = || syn().with(Flags::ACK).acking(1);
     let mut peer = Peer::listening(settings, syn());

@@ -1,4 +1,4 @@
-//! When and how Linux acknowledges, and what is reported to have come twice (RFC 2883).
+//! Linux's ACKs: delayed, quick and compressed ACKs, and DSACK (RFC 2883).
 //!
 //! Round trips take 100 ms.
 
@@ -7,8 +7,8 @@ use tcplab_tcp::{Flags, Settings};
 
 const RTT: u64 = ms(100);
 
-/// A receiver whose window is as large as it becomes after the first segment: its buffer of 131,072
-/// bytes does not grow, and half of it is offered at first.
+/// A receiver whose window is constant after the first segment: its buffer of 131,072 bytes does
+/// not grow, and half of it is offered at first.
 fn small_buffer() -> Settings {
     Settings { receive_buffer: 131_072, ..linux() }
 }
@@ -17,7 +17,7 @@ fn segment(number: u64) -> std::ops::Range<u64> {
     (number - 1) * MSS + 1..number * MSS + 1
 }
 
-/// One that has got 17 segments, one a millisecond from 1 ms on.
+/// A receiver after 17 segments, one a millisecond from 1 ms on.
 fn after_quick_acks() -> Peer {
     let mut peer = Peer::connected(small_buffer(), RTT);
     for number in 1..=17 {
@@ -41,9 +41,9 @@ fn linux_acknowledges_the_first_seventeen_at_once_and_then_every_second() {
 
 #[test]
 fn linux_counts_the_first_pause_from_the_handshake() {
-    // tcp_create_openreq_child sets lrcvtime. The ACK of a segment out of order, quick because the
-    // window opens, leaves an ATO of 40 ms behind; so the first in order is no beginning
-    // (tcp_event_data_recv), and 10 ms are no pause either.
+    // tcp_create_openreq_child sets lrcvtime. The ACK of a segment out of order is quick, because
+    // the window grows, and leaves an ATO of 40 ms. So the first segment in order does not start
+    // quick ACKs (tcp_event_data_recv), and 10 ms are no pause.
     let mut peer = Peer::connected(small_buffer(), RTT);
     peer.sends(ms(1), data(segment(2)));
     peer.gets(ms(1), ack(1).sack(1_001..2_001));
@@ -68,15 +68,16 @@ fn linux_waits_longer_for_segments_that_come_slowly() {
     let mut peer = after_quick_acks();
     peer.sends(20_300, data(segment(18)));
     peer.gets(ms(61), ack(18_001));
-    // tcp_delack_timer_handler: the segment waited in vain: ato = 80 ms. Then tcp_event_data_recv:
-    // 70 ms since the last are less than ato: 80 / 2 + 70 = 110; and tcp_send_delayed_ack: at most
-    // the RTT of 100 ms. That is more than 63 ticks: from tick 90 to 190, in eights 192.
+    // tcp_delack_timer_handler: no data came to carry the ACK, so ato = 80 ms. Then
+    // tcp_event_data_recv: 70 ms since the last segment are less than ato: 80 / 2 + 70 = 110; and
+    // tcp_send_delayed_ack: at most the RTT of 100 ms. That is more than 63 ticks: from tick 90 to
+    // 190, in eights 192.
     peer.sends(90_300, data(segment(19)));
     peer.gets(ms(192), ack(19_001));
 }
 
-/// One that has got a window's worth, one segment each half millisecond: that is a round trip as
-/// the receiver sees it (`tcp_rcv_rtt_measure`), of the 65 segments behind the first.
+/// A receiver after a window's worth of data, one segment every half millisecond: for the receiver
+/// that is a round trip (`tcp_rcv_rtt_measure`) of the 65 segments after the first.
 fn after_a_window(rtt: u64) -> Peer {
     let mut peer = Peer::connected(small_buffer(), rtt);
     for number in 1..=67 {
@@ -88,8 +89,8 @@ fn after_a_window(rtt: u64) -> Peer {
 
 #[test]
 fn linux_delays_by_the_rtt_of_what_it_sends() {
-    // tcp_send_delayed_ack: at most the smoothed RTT of the sending half, 100 ms of the handshake,
-    // and not the 32.5 ms that the receiving half saw.
+    // tcp_send_delayed_ack: at most the sender's smoothed RTT, 100 ms of the handshake, and not the
+    // receiver's RTT of 32.5 ms.
     let mut peer = after_a_window(RTT);
     peer.sends(40_300, data(segment(68)));
     peer.gets(ms(81), ack(68_001));
@@ -129,14 +130,14 @@ fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
         peer.sends(at, data(segment(number)));
         peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
     }
-    // The others wait for 5 % of the RTT that the receiving half has seen, which is none yet, and
-    // up to 100 µs of slack.
+    // The others wait for 5 % of the receiver's RTT, which is not known yet, and up to 100 µs of
+    // slack.
     peer.sends(20_300, data(segment(23)));
     peer.sends(20_350, data(segment(24)));
     peer.gets(20_400, ack(17_001).sack(18_001..24_001));
     peer.sends(22_000, data(segment(25)));
     peer.gets(22_100, ack(17_001).sack(18_001..25_001));
-    // RFC 5681 §4.2: what fills the hole is acknowledged at once.
+    // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
     peer.sends(24_000, data(segment(18)));
     peer.gets(24_000, ack(25_001));
 }
@@ -149,12 +150,12 @@ fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
         peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
     }
     peer.sends(20_300, data(segment(24)));
-    // tcp_sack_new_ofo_skb: before a third block begins, tcp_sack_compress_send_ack tells of the
-    // two. tcp_data_queue_ofo has asked for the ACK of this segment before, and tcp_send_ack takes
-    // that for dealt with.
+    // tcp_sack_new_ofo_skb: before a third block begins, tcp_sack_compress_send_ack reports the
+    // two. tcp_data_queue_ofo has scheduled the ACK of this segment before, and tcp_send_ack clears
+    // that.
     peer.sends(20_350, data(segment(26)));
     peer.gets(20_350, ack(17_001).sack(23_001..24_001).sack(18_001..22_001));
-    // Not the slack after it, but after the next.
+    // The slack counts from the next segment on.
     peer.sends(23_000, data(segment(27)));
     peer.gets(23_100, ack(17_001).sack(25_001..27_001).sack(23_001..24_001).sack(18_001..22_001));
 }
@@ -169,7 +170,7 @@ fn a_report_that_waits_is_forgotten_when_data_comes() {
         }
         peer
     };
-    // Segment 20 comes twice, and nothing else before the ACK leaves.
+    // Segment 20 arrives twice, and nothing else before the ACK leaves.
     let mut peer = holding();
     peer.sends(20_300, data(segment(20)));
     peer.gets(20_400, ack(17_001).sack(19_001..20_001).sack(18_001..22_001));
@@ -209,12 +210,12 @@ fn an_old_segment_tells_of_a_shorter_round_trip() {
 
 #[test]
 fn what_came_before_out_of_order_does_not_open_the_window() {
-    // tcp_data_queue_ofo: tcp_grow_window is for what is kept. A window that opens has a quick ACK,
-    // which duplicates would wait for otherwise.
+    // tcp_data_queue_ofo: tcp_grow_window applies to data that is kept. A window that grows causes
+    // a quick ACK, for which duplicates would otherwise wait.
     let mut peer = Peer::connected(linux(), RTT);
     peer.sends(ms(1), data(segment(1)));
     peer.gets(ms(1), ack(1_001));
-    // Nineteen more are as many quick ACKs as there are, and the three that go out at once.
+    // Nineteen more: the remaining quick ACKs, and the three duplicates that are sent at once.
     peer.sends(ms(2), data(segment(3)));
     peer.gets(ms(2), ack(1_001).sack(2_001..3_001));
     for again in 3..21 {
@@ -246,7 +247,7 @@ fn a_round_trip_ends_with_a_window_behind_the_segment_it_began_with() {
 
 #[test]
 fn an_old_segment_brings_quick_acks_back() {
-    // tcp_data_queue: tcp_enter_quickack_mode: its sender did not get our ACKs.
+    // tcp_data_queue: tcp_enter_quickack_mode, because the sender did not receive our ACKs.
     let mut peer = after_quick_acks();
     peer.sends(ms(20), data(segment(17)));
     peer.gets(ms(20), ack(17_001).sack(16_001..17_001));
@@ -254,7 +255,7 @@ fn an_old_segment_brings_quick_acks_back() {
         peer.sends(ms(number + 3), data(segment(number)));
         peer.gets(ms(number + 3), ack(number * MSS + 1));
     }
-    // The report was one of the sixteen.
+    // The DSACK was one of the sixteen.
     peer.sends(ms(40), data(segment(33)));
     peer.sends(ms(41), data(segment(34)));
     peer.gets(ms(41), ack(34_001));
@@ -370,8 +371,8 @@ fn nothing_is_reported_twice_unless_it_is_asked_for() {
 
 #[test]
 fn a_fin_that_comes_twice_is_reported_twice() {
-    // tcp_rcv_state_process lets it pass in LAST-ACK, and tcp_data_queue reports the number of the
-    // FIN.
+    // tcp_rcv_state_process accepts the segment in LAST-ACK, and tcp_data_queue reports the
+    // sequence number of the FIN.
     let mut peer = Peer::connected(linux(), RTT);
     peer.sends(ms(1), ack(1).with(Flags::FIN));
     peer.end.close();
@@ -383,8 +384,8 @@ fn a_fin_that_comes_twice_is_reported_twice() {
 
 #[test]
 fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
-    // tcp_fin: in FIN-WAIT-2 tcp_send_ack, and not the delay that there is while it could send
-    // itself.
+    // tcp_fin: tcp_send_ack in FIN-WAIT-2, without the delay that applies while this end could
+    // still send.
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, MSS);
     peer.gets(0, data(1..1_001));
@@ -398,8 +399,9 @@ fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
 
 #[test]
 fn linux_heeds_an_old_segment_that_ends_where_its_last_ack_was() {
-    // tcp_sequence refuses what ends before rcv_wup, and nothing else that is old. What passes has
-    // its timestamp stored (tcp_replace_ts_recent) and its acknowledgment taken (tcp_ack).
+    // tcp_sequence rejects segments that end before rcv_wup, and no other old ones. An accepted
+    // segment updates TS.Recent (tcp_replace_ts_recent), and its acknowledgment is processed
+    // (tcp_ack).
     let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
     let mut peer = Peer::connected(settings, RTT);
     peer.sends(ms(1), data(1..1_001));
@@ -411,7 +413,7 @@ fn linux_heeds_an_old_segment_that_ends_where_its_last_ack_was() {
     peer.sends(ms(7), data(1..1_001).acking(1_001));
     peer.gets(ms(7), ack(1_001).sack(1..1_001).echoing(ms(7)));
     assert_eq!(peer.end.snapshot().in_flight, 0);
-    // With a segment more that was acknowledged, the first ends before that.
+    // After one more segment is acknowledged, the first ends before rcv_wup.
     peer.sends(ms(8), data(1_001..2_001).acking(1_001));
     peer.gets(ms(8), ack(2_001).echoing(ms(8)));
     peer.writes(ms(9), MSS);
@@ -469,7 +471,7 @@ fn of_data_that_linux_expects_a_pause_is_longer_than_the_timeout_before_its_ack(
 
 #[test]
 fn empty_segments_that_are_out_of_place_are_answered_twice_a_second() {
-    // tcp_oow_rate_limited: net.ipv4.tcp_invalid_ratelimit is 500 ms. Data is answered always.
+    // tcp_oow_rate_limited: net.ipv4.tcp_invalid_ratelimit is 500 ms. Data is always answered.
     let mut peer = Peer::connected(linux(), ms(100));
     peer.sends(1_000, ack(1).from(0));
     peer.gets(1_000, ack(1));
@@ -482,7 +484,7 @@ fn empty_segments_that_are_out_of_place_are_answered_twice_a_second() {
 
 #[test]
 fn a_syn_that_comes_again_is_answered_twice_a_second() {
-    // tcp_check_req: tcp_oow_rate_limited counts from the first SYN that came again.
+    // tcp_check_req: tcp_oow_rate_limited counts from the first repeated SYN.
     let again = || syn().from(0);
     let mut peer = Peer::listening(linux(), syn());
     peer.gets(0, syn().acking(1));
@@ -496,8 +498,9 @@ fn a_syn_that_comes_again_is_answered_twice_a_second() {
 
 #[test]
 fn an_older_timestamp_is_not_echoed() {
-    // RFC 7323 §4.3: only one that is no older than TS.Recent is kept. tcp_paws_check lets pass
-    // what is a tick older (TCP_PAWS_WINDOW), and tcp_replace_ts_recent does not.
+    // RFC 7323 §4.3: only a timestamp that is not older than TS.Recent is stored. tcp_paws_check
+    // accepts one that is a tick older (TCP_PAWS_WINDOW), which tcp_replace_ts_recent does not
+    // store.
     let mut peer = Peer::connected(Settings { timestamps: true, ..linux() }, RTT);
     peer.sends(ms(10), data(1..989));
     peer.gets(ms(10), ack(989).echoing(ms(10)));

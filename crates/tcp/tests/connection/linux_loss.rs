@@ -1,4 +1,4 @@
-//! How the modern sender finds losses and repairs them: RACK, TLP (RFC 8985), PRR (RFC 9937).
+//! Loss recovery of the modern sender: RACK, TLP (RFC 8985), PRR (RFC 9937).
 //!
 //! Round trips take 100 ms: the handshake makes that SRTT and `min_RTT`.
 
@@ -9,7 +9,7 @@ use tcplab_units::Duration;
 
 const RTT: u64 = ms(100);
 
-/// One after which ten segments are under way since 0.
+/// A sender with ten segments outstanding since 0.
 fn ten(settings: Settings) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
     peer.writes(0, 10 * MSS);
@@ -17,7 +17,7 @@ fn ten(settings: Settings) -> Peer {
     peer
 }
 
-/// Cuts at once: what is sent tells nothing but what was found lost.
+/// An immediate reduction, so that transmissions show only which segments are marked lost.
 fn without_prr() -> Settings {
     Settings { reduction: WindowReduction::AtOnce, ..rfc() }
 }
@@ -44,8 +44,8 @@ fn with_fewer_a_quarter_of_the_least_rtt_is_waited() {
 
 #[test]
 fn linux_waits_two_milliseconds_more_and_in_ticks() {
-    // tcp_rack_mark_lost: what is left at 100.1 ms are 25 ms, and 2 ms more make 27 ticks; counted
-    // from tick 100, and one later so as not to be early.
+    // tcp_rack_mark_lost: 25 ms remain at 100.1 ms, and 2 ms more make 27 ticks, from tick 100 on
+    // and one later so as not to be early.
     let mut peer = ten(linux());
     peer.sends(100_000, ack(1).sack(1001..2001));
     peer.sends(100_100, ack(1).sack(1001..3001));
@@ -88,7 +88,7 @@ fn a_dsack_widens_the_window_by_another_quarter() {
     peer.gets(ms(200), data(10_001..20_001));
     peer.sends(ms(300), ack(10_001).sack(11_001..14_001));
     peer.gets(ms(325), data(10_001..11_001));
-    // It was late, and comes twice.
+    // The segment was late, and its retransmission is a duplicate.
     peer.sends(ms(330), ack(14_001));
     peer.sends(ms(331), ack(20_001));
     peer.sends(ms(425), ack(20_001).sack(10_001..11_001));
@@ -106,10 +106,11 @@ fn a_repair_that_is_lost_is_found_by_what_left_after_it() {
     peer.gets(0, data(1..10_001));
     peer.sends(100_000, ack(1).sack(1001..4001));
     peer.gets(100_000, data(1..1001));
-    // ssthresh is 5. In flight: 10 - 9 SACKed - 1 lost + 1 repair.
+    // ssthresh is 5. In flight: 10 - 9 SACKed - 1 lost + 1 retransmission.
     peer.sends(100_200, ack(1).sack(1001..10_001));
     peer.gets(100_200, data(10_001..14_001));
-    // RFC 8985 §6.2 step 5: RACK.xmit_ts is 100.2 ms, after the repair; its RTT has passed.
+    // RFC 8985 §6.2 step 5: RACK.xmit_ts is 100.2 ms, after the retransmission, whose RTT has
+    // passed.
     peer.sends(200_200, ack(1).sack(1001..11_001));
     peer.gets(200_200, data(1..1001));
     assert_eq!(peer.end.counters().timeouts, 0);
@@ -164,12 +165,12 @@ fn linux_counts_what_is_reported_once_much_has_come_late() {
     let mut peer = Peer::connected(Settings { tso: false, ..linux() }, RTT);
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..10_001));
-    // tcp_may_raise_cwnd: nothing is acknowledged, and the window stays.
+    // tcp_may_raise_cwnd: nothing is acknowledged, so the window stays.
     peer.sends(ms(100), ack(1).sack(8_001..10_001));
     peer.gets(ms(100), data(10_001..12_001));
     assert_eq!(peer.cwnd(), 10);
-    // tcp_check_sack_reordering: the first came ten segments late. The other eight widen the
-    // window.
+    // tcp_check_sack_reordering: the first arrived ten segments late. The other eight raise the
+    // degree.
     peer.sends(ms(101), ack(10_001));
     peer.gets(ms(101), data(12_001..28_001));
     assert_eq!(peer.cwnd(), 18);
@@ -220,7 +221,7 @@ fn linux_probes_with_what_nagle_holds_back() {
 
 #[test]
 fn linux_pushes_a_probe_that_ends_what_was_written() {
-    // tcp_send_loss_probe: a packet like others. tcp_fragment leaves PSH with the end of what
+    // tcp_send_loss_probe: an ordinary packet. tcp_fragment leaves PSH at the end of the data that
     // tcp_push has marked.
     for (segments, pushed) in [(11, true), (12, false)] {
         let mut peer = Peer::connected(linux(), ms(20));
@@ -241,7 +242,7 @@ fn an_ack_restarts_the_wait_for_a_probe() {
     peer.ignores(ms(400));
 }
 
-/// Two segments, of which the last is repeated by a probe.
+/// Two segments, of which a probe retransmits the last.
 fn probed(settings: Settings) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
     peer.writes(0, 2 * MSS);
@@ -276,7 +277,7 @@ fn a_report_that_comes_with_later_data_changes_nothing_either() {
 
 #[test]
 fn a_probe_that_repaired_a_loss_shrinks_the_window() {
-    // RFC 8985 §7.4.2: acknowledged beyond TLP.end_seq, and no sign of a duplicate.
+    // RFC 8985 §7.4.2: data beyond TLP.end_seq is acknowledged, without a sign of a duplicate.
     for (settings, ssthresh) in [(rfc(), 3), (linux(), 8)] {
         let mut peer = Peer::connected(settings, RTT);
         peer.writes(0, 6 * MSS);
@@ -285,16 +286,16 @@ fn a_probe_that_repaired_a_loss_shrinks_the_window() {
         peer.writes(ms(310), MSS);
         peer.gets(ms(310), data(6001..7001));
         peer.sends(ms(410), ack(7001));
-        // Half of the flight that the probe belonged to; in Linux half of the window, which
-        // the six that arrived made 16.
+        // Half of FlightSize when the probe left; in Linux half of the window, which the six
+        // deliveries had raised to 16.
         assert_eq!((peer.ssthresh(), peer.end.counters().episodes), (Some(ssthresh), 1));
     }
 }
 
 #[test]
 fn a_lost_tail_is_found_by_the_sack_of_the_probe() {
-    // RFC 8985 §7.1: of ten the last three are lost; the probe repeats the tenth, whose SACK starts
-    // RACK for the two before it.
+    // RFC 8985 §7.1: of ten the last three are lost. The probe retransmits the tenth, whose SACK
+    // lets RACK detect the two before it.
     let mut peer = ten(rfc());
     peer.sends(ms(100), ack(7_001));
     peer.gets(ms(300), data(9_001..10_001));
@@ -308,7 +309,7 @@ fn a_lost_tail_is_found_by_the_sack_of_the_probe() {
 
 #[test]
 fn no_probe_in_recovery() {
-    // RFC 8985 §7.2: the timer is the one for retransmissions, an RTO after the repair.
+    // RFC 8985 §7.2: the timer is the retransmission timer, an RTO after the retransmission.
     let mut peer = ten(without_prr());
     peer.sends(ms(100), ack(1).sack(1001..4001));
     peer.gets(ms(100), data(1..1001));
@@ -316,8 +317,8 @@ fn no_probe_in_recovery() {
     peer.ignores(ms(1_101));
 }
 
-/// Twenty segments under way, ssthresh will be ten; `j` of those that are not among the first
-/// `lost` have arrived.
+/// Twenty segments outstanding; ssthresh will be ten. `j` of those after the first `lost` have
+/// arrived.
 fn twenty(lost: u64) -> (Peer, impl Fn(&mut Peer, u64)) {
     let mut peer = Peer::connected(Settings { initial_window: 20, ..rfc() }, RTT);
     peer.writes(0, 60 * MSS);
@@ -331,7 +332,8 @@ fn twenty(lost: u64) -> (Peer, impl Fn(&mut Peer, u64)) {
 
 #[test]
 fn one_loss_of_twenty_lets_every_second_ack_send() {
-    // RFC 6937 §4, first example: two by limited transmit, the repair, and then one for each two.
+    // RFC 6937 §4, first example: two by limited transmit, the retransmission, and then one for
+    // every two.
     let (mut peer, arrive) = twenty(1);
     let mut next = 20_001;
     for j in 1..=19 {
@@ -343,7 +345,7 @@ fn one_loss_of_twenty_lets_every_second_ack_send() {
             next += MSS;
         }
     }
-    // ssthresh is reached: each that is delivered lets one go, by the bound of the reduction.
+    // ssthresh is reached: each delivery releases one, by the reduction bound.
     assert_eq!(peer.end.snapshot().in_flight, 10);
     for j in 20..=21 {
         peer.sends(ms(181 + j), ack(1).sack(1001..(j + 1) * MSS + 1));
@@ -363,12 +365,13 @@ fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
         arrive(&mut peer, j as u64 + 1);
         peer.gets(ms(101 + j as u64), data(sent..sent + MSS));
     }
-    // Those of limited transmit arrive.
+    // The segments of limited transmit arrive.
     for (j, sent) in [(6, 3001), (7, 4001)] {
         peer.sends(ms(195 + j), ack(1).sack(15_001..(15 + j) * MSS + 1));
         peer.gets(ms(195 + j), data(sent..sent + MSS));
     }
-    // RFC 9937 §6.2: an ACK that advances and shows no further loss: one more than was delivered.
+    // RFC 9937 §6.2: an ACK that advances and shows no further loss releases one more than it
+    // delivers.
     peer.sends(ms(203), ack(1001).sack(15_001..22_001));
     peer.gets(ms(203), data(5_001..7_001));
     peer.sends(ms(204), ack(2001).sack(15_001..22_001));
@@ -377,8 +380,8 @@ fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
 
 #[test]
 fn linux_pushes_several_segments_that_leave_again_together() {
-    // __tcp_transmit_skb: PSH on the last of several, and not on one alone, be it the last of a
-    // packet.
+    // __tcp_transmit_skb: PSH on the last of several segments; not on a single one, even the last
+    // of a packet.
     for (lost, pushed) in [(1..2_001, true), (1_001..2_001, false)] {
         let mut peer = Peer::connected(linux(), RTT);
         peer.writes(0, 10 * MSS);
@@ -392,8 +395,8 @@ fn linux_pushes_several_segments_that_leave_again_together() {
 
 #[test]
 fn linux_reports_the_rtt_of_what_was_sent_once() {
-    // tcp_clean_rtx_queue (Karn's algorithm). The nine behind the loss took 100 ms. Nothing is
-    // known of the one that was sent again, however late its answer comes.
+    // tcp_clean_rtx_queue (Karn's algorithm). The nine after the loss took 100 ms. The
+    // retransmitted segment gives no sample, however late its ACK is.
     for answered in [220, 150] {
         let mut peer = Peer::connected(linux(), RTT);
         peer.writes(0, 10 * MSS);
@@ -410,21 +413,21 @@ fn linux_reports_the_rtt_of_what_was_sent_once() {
 #[test]
 fn linux_sends_no_more_again_than_is_lost() {
     // tcp_xmit_retransmit_queue ends where retrans_out >= lost_out. After the timeout of 100 + 200
-    // ms segment 1 leaves again. Three that were sent once arrive: tcp_try_undo_loss takes all
-    // losses back, but segment 1 still counts as sent again. By the same ACK RACK finds segment 2
-    // lost: one segment is lost and one was sent again. tcp_cwnd_reduction: 10 - 3 - 1 + 1 are
-    // under way, and 5 * 3 / 10, rounded up, may be sent.
+    // ms segment 1 is retransmitted. Three originals are delivered: tcp_try_undo_loss clears all
+    // loss marks, but segment 1 still counts in retrans_out. By the same ACK RACK marks segment 2
+    // lost: one lost, one retransmitted. tcp_cwnd_reduction: 10 - 3 - 1 + 1 are outstanding, and
+    // 5 * 3 / 10, rounded up, may be sent.
     let mut peer = ten(Settings { tlp: false, ..linux() });
     peer.gets(ms(304), data(1..1_001));
     peer.sends(ms(350), ack(1).sack(2_001..5_001));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (9, Some(5)));
     peer.silence(ms(399));
-    // Once segment 1 is acknowledged, nothing counts as sent again.
+    // Once segment 1 is acknowledged, retrans_out is 0.
     peer.sends(ms(400), ack(1_001).sack(2_001..5_001));
     peer.gets(ms(400), data(1_001..2_001));
 }
 
-/// Twenty segments of 300 bytes under way since 0, and where so many of them lie.
+/// Twenty segments of 300 bytes outstanding since 0, and the range of a number of them.
 fn twenty_small_without_rack() -> (Peer, impl Fn(u64, u64) -> Range<u64>) {
     let settings = Settings { rack: false, tlp: false, initial_window: 20, ..linux() };
     let mut peer = Peer::connected(settings, RTT);
@@ -438,9 +441,10 @@ fn twenty_small_without_rack() -> (Peer, impl Fn(u64, u64) -> Range<u64>) {
 
 #[test]
 fn linux_without_rack_counts_segments_above_a_hole() {
-    // tcp_time_to_recover: three segments SACKed begin a recovery, be it by one ACK and with few
-    // bytes. tcp_mark_head_lost: what three have arrived above is lost, and nothing else leaves
-    // again, not on suspicion either. tcp_cwnd_reduction leads the window from twenty to ten.
+    // tcp_time_to_recover: three SACKed segments start a recovery, even by one ACK and with few
+    // bytes. tcp_mark_head_lost: segments with three SACKed above them are lost, and no others are
+    // retransmitted, not on suspicion either. tcp_cwnd_reduction leads the window from twenty to
+    // ten.
     let (mut peer, segments) = twenty_small_without_rack();
     peer.sends(ms(100), ack(1).sack(segments(2, 3)));
     peer.silence(ms(100));
@@ -459,8 +463,7 @@ fn linux_without_rack_counts_segments_above_a_hole() {
 #[test]
 fn linux_without_rack_looks_for_losses_with_an_ack_that_advances_if_much_arrived_above() {
     // tcp_fastretrans_alert: such an ACK is no duplicate, so tcp_force_fast_retransmit decides:
-    // more than three segments of 1000 bytes lie between what is acknowledged and the end of what
-    // is SACKed.
+    // more than three segments of 1000 bytes lie between SND.UNA and the highest SACKed byte.
     let mut peer = ten(Settings { rack: false, tlp: false, ..linux() });
     peer.sends(ms(100), ack(1_001).sack(2_001..5_001));
     peer.gets(ms(100), data(1_001..2_001));
@@ -474,10 +477,10 @@ fn linux_without_rack_looks_for_losses_with_an_ack_that_advances_if_much_arrived
 
 #[test]
 fn a_packet_that_is_acknowledged_in_part_counts_as_all_of_it() {
-    // `tcp_clean_rtx_queue` tells RACK the end of the packet of three segments, of which one has
-    // arrived. The probe cuts off the last (`tcp_send_loss_probe`), so that the one between ends
-    // before that, and is lost: the answer to the probe, earlier than the least RTT, says nothing
-    // itself (`tcp_rack_advance`).
+    // `tcp_clean_rtx_queue` gives RACK the end of the packet of three segments, of which one has
+    // arrived. The probe cuts off the last (`tcp_send_loss_probe`), so the middle one ends before
+    // that, and is lost. The ACK of the probe arrives before the minimum RTT, and RACK ignores it
+    // (`tcp_rack_advance`).
     let rtt = ms(1);
     let mut peer = Peer::connected(linux(), rtt);
     peer.writes(0, 3 * MSS);

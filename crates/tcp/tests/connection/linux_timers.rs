@@ -1,7 +1,7 @@
-//! When Linux tries again: timers in ticks, those of SYNs and those of data.
+//! Linux's retransmission timers, in ticks: of SYNs and of data.
 //!
 //! `kernel/time/timer.c`: up to 62 ticks are counted one by one, up to 503 in eights, up to 4031 in
-//! 64, up to 32,255 in 512, and then in 4096; a timer runs out at the first such tick behind its
+//! 64, up to 32,255 in 512, and then in 4096. A timer expires at the first such tick after its
 //! time.
 
 use crate::peer::*;
@@ -10,7 +10,7 @@ use tcplab_units::Duration;
 
 const RTT: u64 = ms(100);
 
-/// When a timer runs out that is set at a tick for so many more.
+/// When a timer expires that is set at tick `now` for `ticks` more.
 fn wheel(now: u64, ticks: u64) -> u64 {
     let unit = match ticks {
         0..63 => 1,
@@ -75,8 +75,8 @@ fn linux_repeats_a_syn_ack_five_times() {
 
 #[test]
 fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
-    // RFC 5681 §3.1; tcp_init_transfer: the window is one if more than one SYN was repeated, as the
-    // first timeout may just have been too short (RFC 6298 appendix A).
+    // RFC 5681 §3.1; tcp_init_transfer: the window is one segment if more than one SYN was
+    // retransmitted, because the first timeout may have been too short (RFC 6298 appendix A).
     for (settings, lost, cwnd) in [(rfc(), 1, 1), (linux(), 1, 10), (linux(), 2, 1)] {
         let mut peer = Peer::connecting(settings);
         peer.gets(0, syn());
@@ -92,7 +92,8 @@ fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
 #[test]
 fn linux_takes_a_syn_that_was_repeated_without_need_for_none() {
     // tcp_try_undo_spurious_syn: the echo is that of the first SYN, so the window is the initial
-    // one. Without timestamps nothing tells, and with the echo of a later one it was needed.
+    // one. Without timestamps nothing shows that, and with the echo of a later SYN the timeout was
+    // genuine.
     let timestamps = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
     let without_undo = Settings { undo: false, ..timestamps.clone() };
     let second = wheel(0, 1_000);
@@ -185,8 +186,8 @@ fn linux_counts_the_timeout_of_data_in_eights_of_ticks() {
 
 #[test]
 fn linux_repeats_syn_acks_before_what_else_is_due_in_the_tick() {
-    // reqsk_timer_handler: TIMER_PINNED, so in a wheel of its own (BASE_LOCAL), which turns first.
-    // In the same wheel the one that was set later would come first.
+    // reqsk_timer_handler: TIMER_PINNED, so in a wheel of its own (BASE_LOCAL), which runs first.
+    // In the same wheel, the timer that was set later would expire first.
     let mut request = Peer::listening(linux(), syn());
     request.gets(0, syn());
     let settings = Settings { tlp: false, min_rto: Duration::from_millis(850), ..linux() };
@@ -201,8 +202,8 @@ fn linux_repeats_syn_acks_before_what_else_is_due_in_the_tick() {
 
 #[test]
 fn linux_repeats_a_fin_with_the_data_before_it_that_is_a_small_packet() {
-    // __tcp_retransmit_skb: tcp_retrans_try_collapse is for a packet that is smaller than a
-    // segment. Of one with a segment and 390 bytes, both leave again, and the FIN by itself.
+    // __tcp_retransmit_skb: tcp_retrans_try_collapse applies to a packet smaller than a segment. Of
+    // a packet with a segment and 390 bytes, both are retransmitted, and the FIN by itself.
     for calls in [&[1_000, 1_390][..], &[1_000, 1_000, 390]] {
         let mut peer = Peer::connected(Settings { tlp: false, ..linux() }, RTT);
         let mut end = 1;
@@ -232,8 +233,8 @@ fn linux_repeats_a_fin_with_the_data_before_it_that_is_a_small_packet() {
 
 #[test]
 fn a_probe_with_the_fin_pushes_as_what_it_repeats_did() {
-    // tcp_send_loss_probe sends the last packet again, and that has PSH as the end of what was
-    // written.
+    // tcp_send_loss_probe retransmits the last packet, which has PSH as the end of the written
+    // data.
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, 12 * MSS);
     peer.gets(0, data(1..10_001));
@@ -247,9 +248,9 @@ fn a_probe_with_the_fin_pushes_as_what_it_repeats_did() {
 
 #[test]
 fn linux_waits_longer_for_a_repair_while_what_left_before_it_arrives() {
-    // tcp_clean_rtx_queue: what is SACKed at 150 ms left at 0, the repair at 100 ms, so there is no
-    // answer to it yet and the timer begins anew. The RTT of 150 ms makes SRTT 106.25 ms, and with
-    // 200 ms more that is a timeout of 307 ticks.
+    // tcp_clean_rtx_queue: the segment SACKed at 150 ms left at 0, the retransmission of the head
+    // at 100 ms. The head has no answer yet, so the timer restarts. The RTT of 150 ms makes SRTT
+    // 106.25 ms, and with 200 ms more that is a timeout of 307 ticks.
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
@@ -275,10 +276,10 @@ fn linux_leaves_a_timer_in_its_place_for_the_same_tick() {
 
 #[test]
 fn new_data_puts_a_probe_of_the_tail_back_to_the_timeout() {
-    // tcp_event_new_data_sent: tcp_rearm_rto where a probe was waited for. The probe was due at
+    // tcp_event_new_data_sent: tcp_rearm_rto replaces a pending probe timer. The probe was due at
     // tick 42, two RTTs and 2 ms after the ten segments left. The SACK makes the state Disorder, in
-    // which tcp_schedule_loss_probe wants no other. RTO = 20 + 200 ms after the oldest segment
-    // left: from tick 20 on 200 ticks, in eights.
+    // which tcp_schedule_loss_probe sets no other. RTO = 20 + 200 ms after the oldest segment left:
+    // from tick 20 on 200 ticks, in eights.
     let mut peer = Peer::connected(Settings { rack: false, ..linux() }, ms(20));
     peer.writes(0, 11 * MSS);
     peer.gets(0, data(1..10_001));

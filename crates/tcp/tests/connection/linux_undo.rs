@@ -1,14 +1,15 @@
-//! What turns out not to have been a loss: F-RTO (RFC 5682), Eifel by timestamps (RFC 3522, RFC
-//! 4015), DSACK (RFC 3708).
+//! Undo of spurious recoveries: F-RTO (RFC 5682), Eifel by timestamps (RFC 3522, RFC 4015), DSACK
+//! (RFC 3708).
 //!
-//! Round trips take 100 ms, the timeout is a second unless Linux counts it.
+//! Round trips take 100 ms. The RTO is a second, except with Linux's estimator.
 
 use crate::peer::*;
 use tcplab_tcp::Settings;
 
 const RTT: u64 = ms(100);
 
-/// Ten segments under way, of `segments`; their timer has run out and the first was sent again.
+/// Ten segments outstanding, of `segments`; their timer has expired and the first was
+/// retransmitted.
 fn timed_out(mut settings: Settings, segments: u64) -> Peer {
     settings.tlp = false;
     let mut peer = Peer::connected(settings, RTT);
@@ -26,11 +27,11 @@ fn with_and_without_sack() -> [Settings; 2] {
 fn frto_sees_that_all_was_only_late() {
     for settings in with_and_without_sack() {
         let mut peer = timed_out(settings, 30);
-        // RFC 5682 §2.1 step 2b: two new segments instead of repairs.
+        // RFC 5682 §2.1 step 2b: two new segments instead of retransmissions.
         peer.sends(ms(1_050), ack(1001));
         peer.gets(ms(1_050), data(10_001..12_001));
-        // Step 3b: the next one advances too, by what was sent only once. The window is ten again,
-        // and slow start adds one (RFC 4015 §3.2, with nothing else changed).
+        // Step 3b: the next ACK advances, too, by segments that were sent once. The window is ten
+        // again, and slow start adds one (RFC 4015 §3.2, with nothing else changed).
         peer.sends(ms(1_060), ack(2001));
         peer.gets(ms(1_060), data(12_001..13_001));
         assert_eq!((peer.cwnd(), peer.ssthresh()), (11, None));
@@ -65,8 +66,8 @@ fn frto_believes_a_duplicate_at_once() {
         let is_sack = settings.sack;
         let mut peer = timed_out(settings, 30);
         peer.sends(ms(1_100), sign);
-        // With SACK that one tells of a segment that was sent once (RFC 5682 §3.1 step 3b):
-        // spurious.
+        // With SACK, that ACK reports a segment that was sent once (RFC 5682 §3.1 step 3b): the
+        // timeout was spurious.
         assert_eq!(peer.ssthresh(), if is_sack { None } else { Some(5) });
         peer.ignores(ms(1_101));
     }
@@ -95,7 +96,7 @@ fn linux_does_as_frto_says() {
     peer.sends(ms(360), ack(2001));
     peer.gets(ms(360), data(12_001..13_001));
     assert_eq!(peer.cwnd(), 11);
-    // tcp_undo_cwnd_reduction takes the larger of the two thresholds, which was not set.
+    // tcp_undo_cwnd_reduction takes the larger of the two thresholds; the old one was not set.
     assert_eq!(peer.ssthresh(), None);
 }
 
@@ -103,7 +104,7 @@ fn timestamps() -> Settings {
     Settings { timestamps: true, mss: MSS as u16 + 12, ..rfc() }
 }
 
-/// Ten segments of `segments`; the first was overtaken by three and sent again at 100 ms.
+/// Ten segments of `segments`; three overtook the first, which was retransmitted at 100 ms.
 fn overtaken(settings: Settings, segments: u64) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
     peer.writes(0, segments * MSS);
@@ -134,9 +135,9 @@ fn an_echo_of_the_repair_does_not() {
 
 #[test]
 fn a_partial_ack_of_late_data_takes_it_back_too() {
-    // tcp_try_undo_partial: nothing that was sent again is still out.
+    // tcp_try_undo_partial: no retransmission is outstanding.
     let mut peer = overtaken(timestamps(), 12);
-    // PRR: 5 of 10 for each 3 delivered make two: the repair, and one new.
+    // PRR: 5 of 10 for each 3 delivered make two: the retransmission, and a new segment.
     peer.gets(ms(100), data(10_001..11_001));
     peer.sends(ms(110), ack(5001).echoing(0));
     peer.gets(ms(110), data(11_001..12_001));
@@ -192,7 +193,7 @@ fn all_repairs_have_to_come_twice() {
 
 #[test]
 fn what_the_network_copied_takes_nothing_back() {
-    // RFC 3708 §3: more came twice than was sent twice.
+    // RFC 3708 §3: more duplicates than retransmissions.
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));

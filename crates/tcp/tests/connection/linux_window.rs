@@ -1,12 +1,11 @@
-//! How the modern sender uses its window, and the modern receiver opens its own: restart after
-//! idle, validation, bursts, receive buffers.
+//! The windows of modern Linux: restart after idle, cwnd validation, bursts, and receive buffers.
 
 use crate::peer::*;
 use tcplab_tcp::{Flags, MemoryPressure, Settings};
 
 const RTT: u64 = ms(100);
 
-/// A window of 40: ten, twenty and forty segments were sent; the last of them left at 200 ms, and
+/// A window of 40: ten, twenty and forty segments were sent. The last of them left at 200 ms, and
 /// 40,000 bytes are acknowledged at 300 ms.
 fn grown(mut settings: Settings) -> Peer {
     settings.tso = false;
@@ -41,8 +40,8 @@ fn after_an_idle_timeout_the_first_window_is_used_again() {
 
 #[test]
 fn linux_halves_the_window_for_each_idle_timeout() {
-    // tcp_cwnd_restart: the RTO is 100 + 200 ms, and what was idle is counted from the last sending
-    // at 100 ms; not below the first window.
+    // tcp_cwnd_restart: the RTO is 100 + 200 ms, and the idle time counts from the last departure
+    // at 100 ms; not below the initial window.
     for (at, cwnd) in [(ms(399), 40), (ms(402), 20), (ms(702), 10), (ms(1_002), 10)] {
         let mut peer = grown(linux());
         peer.writes(at, 60 * MSS);
@@ -53,7 +52,7 @@ fn linux_halves_the_window_for_each_idle_timeout() {
 
 #[test]
 fn a_window_that_is_not_filled_does_not_grow() {
-    // RFC 7661 §4.1: growth is for those that use the window.
+    // RFC 7661 §4.1: a window that is not used does not grow.
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, 9 * MSS);
     peer.gets(0, data(1..9_001));
@@ -140,12 +139,13 @@ fn linux_waits_for_a_whole_burst_if_acks_come_fast() {
     let mut peer = Peer::connected(Settings { initial_window: 50, ..linux() }, ms(10));
     peer.writes(0, 200 * MSS);
     peer.ignores(0);
-    // tcp_tso_should_defer: the last sending is more than a millisecond ago: what may go goes, two
-    // that were acknowledged and two of slow start.
+    // tcp_tso_should_defer: the last departure is more than a millisecond ago, so everything
+    // allowed leaves: two segments acknowledged and two of slow start.
     peer.sends(10_000, ack(2001));
     peer.gets(10_000, data(50_001..54_001).pushed());
-    // Now it was just before, and the next ACK is due: four and eight wait, twelve make a burst of
-    // 11: 200 % of 58 segments in SRTT = 10.07 ms are 11.2 kB in 2^-10 s. The twelfth waits again.
+    // Now the last departure is recent, and the next ACK is due: four and eight are deferred,
+    // twelve make a burst of 11: 200 % of 58 segments in SRTT = 10.07 ms are 11.2 kB in 2^-10 s.
+    // The twelfth waits again.
     peer.sends(10_100, ack(4001));
     peer.sends(10_200, ack(6001));
     peer.sends(10_300, ack(8001));
@@ -161,18 +161,18 @@ fn what_linux_discards_does_not_end_its_waiting_for_a_burst() {
     peer.sends(10_000, ack(2001));
     peer.gets(10_000, data(50_001..54_001).pushed());
     peer.sends(10_100, ack(4001));
-    // Four wait, and the last sending is more than a millisecond ago. But tcp_validate_incoming
-    // drops what begins before the window, and answers it without a look at what could be sent.
+    // Four wait, and the last departure is more than a millisecond ago. But tcp_validate_incoming
+    // drops a segment that begins before the window, and answers it without sending data.
     peer.sends(11_500, ack(4001).from(0));
     peer.gets(11_500, ack(1));
-    // tcp_wstamp_ns: the answer was a sending, so that eight still wait.
+    // tcp_wstamp_ns: the answer counts as a departure, so eight are still deferred.
     peer.sends(12_000, ack(6001));
     peer.silence(12_400);
     peer.sends(12_600, ack(6001).window(1 << 20));
     peer.gets(12_600, data(54_001..62_001).pushed());
 }
 
-/// A receiver as Linux is by default, on an Ethernet.
+/// A receiver with Linux's defaults, on Ethernet.
 fn ethernet() -> Settings {
     Settings { mss: 1460, timestamps: true, ..linux() }
 }
@@ -209,7 +209,7 @@ fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
     for (at, segments) in [(ms(100), 10), (ms(200), 20), (ms(300), 40)] {
         peer.sends(at, data(next..next + segments * 1448).echoing(at - RTT));
         next += segments * 1448;
-        // A last one may wait for 40 ms.
+        // The ACK of the last one may be delayed by 40 ms.
         peer.ignores(at + ms(60));
     }
     // A segment takes 2408 bytes of memory, of which 153 / 256 are data. 131,072 bytes less one
@@ -224,14 +224,13 @@ fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
 
 #[test]
 fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
-    // tcp_mss_split_point: what the peer's window cuts off leaves with its last part, if Nagle's
-    // rule lets it, and that is the one of Minshall: tcp_nagle_check has nothing against one small
-    // segment.
+    // tcp_mss_split_point: data cut off by the peer's window leaves with its last small segment if
+    // Nagle's algorithm allows it. In Minshall's variant tcp_nagle_check allows one small segment.
     let settings = Settings { nagle: true, initial_window: 20, ..linux() };
     let mut peer = Peer::answering(settings, RTT, syn().acking(1).window(13_500));
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..13_501));
-    // To 4,001 + 84 * 128 = 14,753: 252 bytes more would be the second small segment under way.
+    // To 4,001 + 84 * 128 = 14,753: 252 bytes more would be the second small segment outstanding.
     peer.sends(ms(101), ack(4_001).window(84 * 128));
     peer.gets(ms(101), data(13_501..14_501));
     // The first has arrived; to 13,501 + 20 * 128 = 16,061.
@@ -283,9 +282,8 @@ fn linux_measures_segments_that_come_out_of_order() {
     peer.gets(ms(1), ack(1).sack(1_001..2_001).window(65_564));
 }
 
-/// Eleven segments under way of so many, the last of them a probe of the tail, of which one is
-/// acknowledged at 208.5 ms. The window is eleven then, and the one segment that it has room for
-/// waits.
+/// Eleven segments outstanding of `segments`, the last of them a tail loss probe. One is
+/// acknowledged at 208.5 ms. The window is eleven then, and the one segment that fits is deferred.
 fn deferring(segments: u64) -> Peer {
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, segments * MSS);
@@ -300,10 +298,10 @@ fn deferring(segments: u64) -> Peer {
 
 #[test]
 fn linux_lets_a_burst_wait_though_a_timer_runs_out() {
-    // tcp_send_loss_probe: with a probe under way tcp_rearm_rto is all, and no tcp_write_xmit. SRTT
-    // is 100 + 108.5 / 8 = 113.6 ms, so from tick 208 on 230 ticks, in eights: 440. With 200
-    // segments the program waits for room, and its next call writes nothing
-    // (sk_stream_wait_memory): two packets of 32,000 bytes fill a buffer of 2 * 11 * 2,304.
+    // tcp_send_loss_probe: with a probe outstanding only tcp_rearm_rto happens, and no
+    // tcp_write_xmit. SRTT is 100 + 108.5 / 8 = 113.6 ms, so from tick 208 on 230 ticks, in
+    // eights: 440. With 200 segments the program waits for write space, and its next call writes
+    // nothing (sk_stream_wait_memory): two packets of 32,000 bytes fill a buffer of 2 * 11 * 2,304.
     for segments in [30, 200] {
         let mut peer = deferring(segments);
         peer.silence(ms(440));
@@ -316,7 +314,7 @@ fn linux_lets_a_burst_wait_though_a_timer_runs_out() {
 
 #[test]
 fn linux_lets_a_burst_go_that_waited_when_the_program_writes() {
-    // tcp_push: tcp_write_xmit, and tcp_tso_should_defer has nothing left to wait for.
+    // tcp_push: tcp_write_xmit, and tcp_tso_should_defer has no reason left.
     let mut peer = deferring(30);
     peer.writes(ms(300), MSS);
     peer.gets(ms(300), data(11_001..12_001));
@@ -355,8 +353,8 @@ fn linux_counts_from_the_handshake_for_how_long_a_window_was_not_filled() {
     assert_eq!((peer.cwnd(), peer.ssthresh()), (20, None));
 }
 
-/// The window of forty, after that of the peer has let no more than four segments go for more than
-/// an RTO and the program has written so many.
+/// The window of forty, after the peer's window has allowed no more than four segments for more
+/// than an RTO and the program has written `segments`.
 fn cwnd_behind_a_small_window(segments: u64, is_above_low: bool) -> u64 {
     let settings = Settings { tlp: false, initial_window: 20, ..linux() };
     let mut peer = Peer::connected(settings, RTT);
@@ -371,7 +369,7 @@ fn cwnd_behind_a_small_window(segments: u64, is_above_low: bool) -> u64 {
     peer.writes(ms(150), segments * MSS);
     peer.gets(ms(150), data(20_001..22_001));
     assert_eq!(peer.cwnd(), 40);
-    // The window was decided upon at 100 ms, and RTO = 100 + 200 ms.
+    // The window was set at 100 ms, and RTO = 100 + 200 ms.
     peer.sends(ms(410), ack(20_001).window(32 * 128));
     peer.gets(ms(410), data(22_001..24_001));
     peer.cwnd()
@@ -379,16 +377,16 @@ fn cwnd_behind_a_small_window(segments: u64, is_above_low: bool) -> u64 {
 
 #[test]
 fn linux_narrows_a_window_that_the_receiver_keeps_from_being_filled() {
-    // tcp_cwnd_application_limited: "application or receiver window", however much waits to be
-    // sent: to the mean of 40 and the first window.
+    // tcp_cwnd_application_limited: "application or receiver window", however much data waits: to
+    // the mean of 40 and the initial window.
     assert_eq!(cwnd_behind_a_small_window(30, false), 30);
 }
 
 #[test]
 fn linux_keeps_the_window_of_a_program_that_waits_for_room() {
     // SOCK_NOSPACE: the buffer of 2 * 20 segments, each 2,304 bytes, is full with three packets of
-    // 32,000. Either tcp_new_space makes it twice as large and sets snd_cwnd_stamp, or memory is
-    // short (tcp_should_expand_sndbuf) and the program waits on.
+    // 32,000. Either tcp_new_space doubles it and sets snd_cwnd_stamp, or memory is short
+    // (tcp_should_expand_sndbuf) and the program keeps waiting.
     for is_above_low in [false, true] {
         assert_eq!(cwnd_behind_a_small_window(200, is_above_low), 40, "tight: {is_above_low}");
     }
@@ -426,9 +424,9 @@ fn a_fin_without_data_opens_no_window() {
 
 #[test]
 fn a_first_window_counts_as_used_though_a_lost_syn_ack_made_it_smaller() {
-    // tcp_cwnd_application_limited: what is used is at least tcp_init_cwnd, ten segments, and not
-    // the one that tcp_init_transfer begins with after two SYN-ACKs that were lost. Of the
-    // algorithms HYBLA makes more of that: its RTT over 25 ms (hybla_init).
+    // tcp_cwnd_application_limited: the used window is at least tcp_init_cwnd, ten segments, not
+    // the one segment with which tcp_init_transfer begins after two lost SYN-ACKs. HYBLA makes a
+    // larger window of that, by its RTT over 25 ms (hybla_init).
     let settings = Settings { timestamps: true, ..linux() };
     let mut peer = Peer::steered_listener(settings, linux_control("hybla"), syn());
     peer.ignores(ms(3_500));

@@ -1,4 +1,4 @@
-//! A host whose memory runs short (`tcp_mem` of Linux).
+//! A host short of memory (`tcp_mem` of Linux).
 
 use crate::peer::*;
 use tcplab_tcp::MemoryPressure;
@@ -15,7 +15,7 @@ fn an_application_writes_what_there_is_memory_for() {
     peer.gets(0, data(1..1 + 3 * MSS));
     assert_eq!(peer.end.memory(), 3 * MSS);
     assert!(peer.end.take_write_refused() && !peer.end.take_write_refused());
-    // What is acknowledged is free again.
+    // Acknowledged data frees its memory.
     peer.sends(ms(100), ack(1 + MSS));
     peer.gets(ms(100), data(1 + 3 * MSS..1 + 4 * MSS));
     peer.end.set_memory_pressure(PLENTY);
@@ -45,13 +45,13 @@ fn data_out_of_order_is_dropped_without_memory_for_it() {
     peer.gets(0, ack(1).sack(1 + MSS..1 + 2 * MSS));
     peer.sends(ms(1), data(1 + 2 * MSS..1 + 3 * MSS));
     peer.silence(ms(2));
-    // What is in order is read at once.
+    // Data in order is read at once.
     peer.sends(ms(3), data(1..1 + MSS));
     peer.gets(ms(3), ack(1 + 2 * MSS));
     assert_eq!((peer.read, peer.end.memory()), (2 * MSS, 0));
 }
 
-/// The window after some full segments, which ask for a larger one.
+/// The window after some full segments, for which it would grow.
 fn window_after_data(is_under_pressure: bool) -> u64 {
     let mut peer = Peer::connected(linux(), RTT);
     for number in 0..20 {
@@ -73,8 +73,8 @@ fn windows_do_not_grow_under_pressure() {
     assert_eq!(window_after_data(true), (131_072_u64 / 2 - 1_000).next_multiple_of(128));
 }
 
-/// Ten segments have left in five packets of two; this many packets there are once the peer, 100 ms
-/// later, has sent these blocks, each with an ACK of its own.
+/// Ten segments have left in five packets of two. Returns the number of packets after the peer, 100
+/// ms later, has sent these SACK blocks, each with an ACK of its own.
 fn packets_after(blocks: &[std::ops::Range<u64>]) -> u64 {
     let mut peer = Peer::connected(linux(), RTT);
     peer.end.set_memory_pressure(PLENTY);
@@ -92,16 +92,17 @@ fn linux_joins_what_arrives_to_what_has_arrived_around_it() {
     // tcp_shift_skb_data. Segments 2 and 3 are one packet, and 5 to 10; 1 and 4 are two more.
     let (before, behind) = (1_001..3_001, 4_001..10_001);
     assert_eq!(packets_after(&[before.clone(), behind.clone()]), 4);
-    // Segment 4 joins the packet before it, and both the one behind, whatever the block tells of.
+    // Segment 4 joins the packet before it, and both join the one after it, whatever the block
+    // contains.
     assert_eq!(packets_after(&[before, behind, 3_001..4_001]), 2);
 }
 
 #[test]
 fn linux_joins_nothing_to_what_it_has_been_told_with_the_last_ack() {
-    // The packet before segment 4 has not arrived, so it joins nothing; and what is behind it has
-    // been dealt with: 1 and 2, 3, 4, 5 and 6, 7 and 8, 9 and 10.
+    // The packet before segment 4 is not SACKed, so segment 4 joins nothing; and the part after it
+    // was processed before: 1 and 2, 3, 4, 5 and 6, 7 and 8, 9 and 10.
     assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001]), 6);
-    // After an ACK that tells of segment 10 alone, which is cut off, all of the block is new.
+    // After an ACK that SACKs segment 10 alone, which is cut off, the whole block is new.
     assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001, 9_001..10_001]), 7);
     assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001, 9_001..10_001, 3_001..6_001]), 6);
 }

@@ -1,4 +1,4 @@
-//! Opening: the handshake, its options and its repetitions.
+//! Opening: the handshake, its options and its retransmissions.
 
 use crate::world::*;
 use tcplab_tcp::{Ended, Flags, Settings, State};
@@ -84,7 +84,7 @@ fn gives_up_when_nobody_answers() {
     let mut world = World::new(Settings::default()).wire(|_| Fate::Drop);
     assert!(world.settle(millis(600_000)));
     assert_eq!(world.ends[CLIENT].ended(), Some(Ended::TimedOut));
-    // The first, and as many again as may be repeated.
+    // The first SYN, and as many retransmissions as are allowed.
     assert_eq!(world.log.len(), 7);
 }
 

@@ -1,5 +1,4 @@
-//! Pacing as Linux does it by itself, where bursts leave as far apart as they take at the rate of
-//! the window, and as a controller decides.
+//! Pacing at the rate that Linux computes from the window, and at a controller's rate.
 
 use crate::peer::*;
 use std::sync::Arc;
@@ -14,11 +13,11 @@ fn paced(mut settings: Settings) -> Settings {
     settings
 }
 
-/// A window of twenty from 100 ms on: all of the first ten are acknowledged then.
+/// A window of twenty from 100 ms on, when the first ten are acknowledged.
 fn twenty(settings: Settings) -> Peer {
     let mut peer = Peer::connected(paced(settings), RTT);
     peer.writes(0, 60 * MSS);
-    // tcp_update_skb_after_send: the first ten segments of a connection are free.
+    // tcp_update_skb_after_send: the first ten segments of a connection are not paced.
     peer.gets(0, data(1..10_001));
     peer.sends(RTT, ack(10_001));
     peer
@@ -27,7 +26,7 @@ fn twenty(settings: Settings) -> Peer {
 #[test]
 fn linux_sends_twice_the_window_a_round_trip_in_slow_start() {
     // tcp_update_pacing_rate: 200 % of 20 segments in 100 ms are 400 kB/s: two segments take 5 ms.
-    // The first two were allowed at 10 ms, and for that wait half of their time is credited.
+    // The first two could have left at 10 ms, and half of their time is credited for that wait.
     let mut peer = twenty(linux());
     peer.gets(ms(100), data(10_001..12_001).pushed());
     for burst in 1..10 {
@@ -42,8 +41,8 @@ fn linux_sends_twice_the_window_a_round_trip_in_slow_start() {
 
 #[test]
 fn a_rate_that_the_program_allows_is_not_exceeded() {
-    // min(200 % of 20 segments in 100 ms, 200 kB/s): two segments take 10 ms. The first two were
-    // allowed at 0 ms and came at 100 ms, for which half of their time is credited.
+    // min(200 % of 20 segments in 100 ms, 200 kB/s): two segments take 10 ms. The first two could
+    // have left at 0 ms and left at 100 ms, for which half of their time is credited.
     let settings =
         Settings { max_pacing_rate: Some(Rate::from_bits_per_second(1_600_000)), ..linux() };
     let mut peer = twenty(settings);
@@ -56,7 +55,7 @@ fn a_rate_that_the_program_allows_is_not_exceeded() {
     assert_eq!(rate.bits_per_second(), 1_600_000);
 }
 
-/// Linux at a rate at which a segment takes so many milliseconds.
+/// Linux at a rate at which a segment takes this many milliseconds.
 fn slow(millis: u64) -> Settings {
     let rate = Rate::from_bits_per_second(8 * MSS * 1000 / millis);
     Settings { max_pacing_rate: Some(rate), ..paced(linux()) }
@@ -70,7 +69,7 @@ fn the_timeout_behind_a_probe_of_the_tail_waits_for_the_pace() {
     // Two round trips and 2 ms, and the 200 ms of the last burst of two, at the next tick of eight.
     peer.gets(ms(408), data(10_001..11_001).pushed());
     // tcp_send_loss_probe, tcp_pacing_delay: 300 ms more, and the 50 ms until the next segment may
-    // leave: it takes 100, of which the pause is credited with half.
+    // leave: it takes 100 ms, of which half is credited for the pause.
     peer.ignores(ms(759));
     peer.gets(ms(760), data(1..1001));
 }
@@ -81,8 +80,8 @@ fn what_is_lost_leaves_first_when_the_pace_lets_go() {
     peer.writes(0, 30 * MSS);
     peer.gets(0, data(1..10_001));
     peer.gets(ms(304), data(1..1001));
-    // F-RTO looks for new data with the ACK (tcp_process_loss), and once the next segment may leave
-    // there is something to repair (tcp_tsq_write).
+    // F-RTO sends new data with the ACK (tcp_process_loss); when the pacing timer expires,
+    // retransmissions come first (tcp_tsq_write).
     peer.sends(ms(404), ack(1001));
     peer.gets(ms(404), data(10_001..11_001));
     peer.gets(ms(429), data(1001..2001));
@@ -111,7 +110,7 @@ fn it_slows_down_to_six_fifths_near_the_threshold() {
     peer.sends(ms(120), ack(10_001));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (5, Some(5)));
     peer.writes(ms(200), 4 * MSS);
-    // For the first, half of that is credited.
+    // Half of that is credited for the first.
     for (number, at) in [200, 205, 215, 225].into_iter().enumerate() {
         let start = 10_001 + number as u64 * MSS;
         peer.gets(ms(at), data(start..start + MSS));
@@ -133,8 +132,8 @@ fn frto_does_not_take_what_is_held_back_for_nothing_to_send() {
     peer.writes(0, 30 * MSS);
     peer.gets(0, data(1..10_001));
     peer.gets(ms(1_000), data(1..1001));
-    // At 200 kB/s the repair takes 5 ms, of which half is credited. RFC 5682 §3.1 step 2b: then
-    // comes new data.
+    // At 200 kB/s the retransmission takes 5 ms, of which half is credited. RFC 5682 §3.1 step 2b:
+    // then new data follows.
     peer.sends(ms(1_001), ack(1001));
     peer.gets(1_002_500, data(10_001..11_001));
     peer.ignores(1_002_501);
@@ -196,7 +195,7 @@ fn a_controller_that_names_a_rate_is_paced_without_the_option() {
     let longest = |millis| Some(Duration::from_millis(millis));
     for (settings, least_burst, longest_burst, size) in [
         (rfc(), None, None, 1),
-        // Without its own wish, two at least go in a burst (tcp_min_tso_segs).
+        // Without a wish of the controller, a burst has at least two segments (tcp_min_tso_segs).
         (linux(), None, None, 2),
         (linux(), Some(1), None, 1),
         // A segment takes 10 ms.
@@ -206,8 +205,8 @@ fn a_controller_that_names_a_rate_is_paced_without_the_option() {
         assert!(!settings.pacing);
         let mut peer = steady(settings, least_burst, longest_burst);
         peer.writes(0, 60 * MSS);
-        // 100 ms make bursts larger on short paths no more. The bursts before
-        // the tenth segment are free.
+        // At 100 ms the path is too long for larger bursts. The bursts before the tenth segment are
+        // not paced.
         let free = 9 / size * size;
         peer.gets(0, data(1..free * MSS + 1));
         let mut start = free * MSS + 1;

@@ -1,4 +1,4 @@
-//! How large packets may be: what routers say (RFC 1191) and what probes find out (RFC 4821).
+//! Path MTU discovery, by ICMP notices (RFC 1191) and by probes (RFC 4821).
 
 use crate::peer::*;
 use tcplab_tcp::{Flags, MtuProbing, Settings};
@@ -11,14 +11,14 @@ fn both() -> [Settings; 2] {
     [rfc(), linux()]
 }
 
-/// Full segments of Ethernet, that are searched for in this way.
+/// Full segments of Ethernet, with this kind of MTU probing.
 fn probing(mtu_probing: MtuProbing) -> Settings {
     Settings { mss: 1460, mtu_probing, initial_window: 12, tlp: false, frto: false, ..rfc() }
 }
 
 #[test]
 fn what_was_too_large_leaves_again_in_smaller_segments() {
-    // RFC 1191 §6.4: at once, and without a smaller window.
+    // RFC 1191 §6.4: at once, and without a window reduction.
     for settings in both() {
         let packet = if settings.behaviour == linux().behaviour { 2 } else { 5 };
         let mut peer = Peer::connected(settings, RTT);
@@ -31,7 +31,7 @@ fn what_was_too_large_leaves_again_in_smaller_segments() {
             let end = (start + packet as u64).min(5);
             peer.gets(ms(20), data(1 + start * MSS..1 + end * MSS));
         }
-        // The others were too large as well, and their notices are no news.
+        // The others were too large as well, and their notices bring nothing new.
         peer.tells(ms(20), 1 + MSS, 600 + HEADERS);
         peer.silence(ms(21));
         assert_eq!((peer.cwnd(), peer.ssthresh()), (10, None));
@@ -107,10 +107,10 @@ fn a_notice_of_what_is_not_under_way_is_ignored() {
 
 #[test]
 fn what_is_too_large_for_the_host_waits_for_the_timer_of_probes() {
-    // `ip_queue_xmit` looks the route up for the first packet since another connection heard of it,
-    // and `ip_fragment` drops that packet: two segments, as all packets here. Nothing is under way,
-    // so that `tcp_check_probe_timer` sets the RTO: 300 ticks in eights, 304 ms. `tcp_write_wakeup`
-    // sends one segment.
+    // `ip_queue_xmit` looks the route up for the first packet after another connection learned the
+    // MTU, and `ip_fragment` drops that packet: two segments, as all packets here. Nothing is
+    // outstanding, so `tcp_check_probe_timer` sets the RTO: 300 ticks in eights, 304 ms.
+    // `tcp_write_wakeup` sends one segment.
     let mut peer = Peer::connected(linux(), RTT);
     peer.end.on_route_mtu(600 + HEADERS);
     peer.writes(0, 5 * MSS);
@@ -125,7 +125,7 @@ fn what_is_too_large_for_the_host_waits_for_the_timer_of_probes() {
 
 #[test]
 fn with_an_ack_or_a_small_segment_the_size_is_known_in_time() {
-    // `tcp_current_mss` goes by the route that the last packet has looked up.
+    // `tcp_current_mss` uses the route that the last packet has looked up.
     for has_small in [false, true] {
         let mut peer = Peer::connected(linux(), RTT);
         peer.end.on_route_mtu(600 + HEADERS);
@@ -148,9 +148,9 @@ fn with_an_ack_or_a_small_segment_the_size_is_known_in_time() {
 
 #[test]
 fn what_waits_to_be_sent_again_is_not_cut_before_it_leaves() {
-    // `tcp_simple_retransmit` marks packets, and `__tcp_retransmit_skb` cuts each as it leaves: the
-    // receiver may tell of a segment as it was. Three packets of two segments; six segments of the
-    // new size leave.
+    // `tcp_simple_retransmit` marks packets, and `__tcp_retransmit_skb` cuts each as it leaves,
+    // because the receiver may still SACK an original segment. Three packets of two segments; six
+    // segments of the new size leave.
     let mut peer = Peer::connected(Settings { initial_window: 6, ..linux() }, RTT);
     peer.writes(0, 6 * MSS);
     peer.gets(0, data(1..1 + 6 * MSS));
@@ -183,9 +183,9 @@ fn a_fin_stays_with_the_data_that_it_left_with() {
 
 #[test]
 fn what_answers_a_repair_for_size_is_not_taken_for_an_answer_to_the_original() {
-    // For a notice Linux does not look at the clock: repairs have the timestamp of the original,
-    // and so has `retrans_stamp`. What echoes it is no earlier (`tcp_packet_delayed`), and nothing
-    // is undone.
+    // After a notice Linux does not read the clock: retransmissions have the timestamp of the
+    // original, and so has `retrans_stamp`. An echo is never earlier (`tcp_packet_delayed`), so
+    // nothing is undone.
     let mut peer = Peer::connected(Settings { timestamps: true, ..linux() }, RTT);
     let full = MSS - 12;
     peer.writes(0, full + 400);
@@ -194,10 +194,10 @@ fn what_answers_a_repair_for_size_is_not_taken_for_an_answer_to_the_original() {
     peer.tells(ms(20), 1, 600 + HEADERS);
     peer.mss = 588;
     peer.gets(ms(20), data(1..end));
-    // The original of the second segment has arrived, so that the first repair seems lost.
+    // The original of the second segment has arrived, so the first retransmission seems lost.
     peer.sends(ms(100), ack(1).sack(1 + full..end).echoing(0));
     peer.gets(ms(100), data(1..589));
-    // It was not. The next two follow (PRR, RFC 6937 §3.1).
+    // The retransmission was not lost. The next two follow (PRR, RFC 6937 §3.1).
     peer.sends(ms(120), ack(589).sack(1 + full..end).echoing(0));
     peer.gets(ms(120), data(589..1_177));
     peer.sends(ms(220), ack(end).echoing(ms(120)));
@@ -262,7 +262,7 @@ fn a_black_hole_is_noticed_by_the_third_repetition() {
 
 #[test]
 fn smaller_and_smaller_segments_are_tried() {
-    // tcp_mtu_probing: half of what does not arrive either.
+    // tcp_mtu_probing: 1024 bytes do not arrive either, so half of that.
     let mut peer = Peer::connected(probing(MtuProbing::OnBlackHole), RTT);
     peer.writes(0, 1_460);
     peer.gets(0, data(1..1_461));

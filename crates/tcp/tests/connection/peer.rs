@@ -1,8 +1,9 @@
-//! A scripted peer: at this time it sends that segment, and this is what it gets.
+//! A scripted peer: what it sends, and what it receives from the endpoint under test, each with its
+//! time.
 //!
-//! One endpoint is under test, and it is the one that connects. Times are microseconds since its
-//! connection stood; offsets count the bytes of each direction from 1. Everything that the endpoint
-//! sends has to be in the script: what was not asked for is an error at the next line.
+//! One endpoint is under test, usually the one that connects. Times are microseconds since its
+//! connection was established; offsets count the bytes of each direction from 1. The script
+//! contains everything that the endpoint sends: an unexpected segment is an error at the next line.
 
 use crate::world::control;
 use std::collections::VecDeque;
@@ -17,12 +18,12 @@ use tcplab_units::{Duration, Time};
 
 /// Payload of a full segment in these scripts.
 pub const MSS: u64 = 1000;
-/// By how much the peer scales its window.
+/// The peer's window scale.
 const SCALE: u8 = 7;
-/// The endpoint's time when the connection stands: one at which all rings of Linux's timer wheel
-/// turn, so that they do at multiples of 1, 8, 64, 512 and 4096 ms of a script's time.
+/// The endpoint's time at establishment: a time at which all levels of Linux's timer wheel advance,
+/// so that they do at multiples of 1, 8, 64, 512 and 4096 ms of a script's time.
 const BEGIN: u64 = 3_088_000;
-/// The first sequence numbers: both directions wrap soon.
+/// The initial sequence numbers: both directions wrap soon.
 const OURS: u32 = u32::MAX - 5_500;
 const THEIRS: u32 = u32::MAX - 3_500;
 
@@ -31,7 +32,7 @@ pub const fn ms(millis: u64) -> u64 {
     millis * 1_000
 }
 
-/// The sender that the RFCs describe, with all of its newer parts.
+/// The sender of the RFCs, with all newer parts.
 pub fn rfc() -> Settings {
     Settings {
         mss: MSS as u16,
@@ -48,7 +49,7 @@ pub fn rfc() -> Settings {
     }
 }
 
-/// Linux 6.12 as the profile has it, without Nagle and timestamps.
+/// Linux 6.12 as in its profile, without Nagle and timestamps.
 pub fn linux() -> Settings {
     Settings {
         behaviour: Behaviour::LINUX,
@@ -64,7 +65,7 @@ pub fn linux() -> Settings {
     }
 }
 
-/// A segment: one that the peer sends, or what is asked of one that it gets.
+/// A segment that the peer sends, or expects.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     data: Option<Range<u64>>,
@@ -81,8 +82,8 @@ pub struct Line {
     fast_open: Option<FastOpenOption>,
 }
 
-/// A segment with data, or as many full ones as it takes. With a SYN, data begins behind the number
-/// of that: `data(0..500)` has 500 bytes from offset 1 on.
+/// One segment with data, or as many full ones as needed. In a SYN, data begins behind the SYN's
+/// sequence number: `data(0..500)` has 500 bytes from offset 1 on.
 pub fn data(range: Range<u64>) -> Line {
     Line { data: Some(range), ..Line::default() }
 }
@@ -92,12 +93,12 @@ pub fn ack(ack: u64) -> Line {
     Line { ack: Some(ack), ..Line::default() }
 }
 
-/// A SYN, or what the flags of it are.
+/// A SYN, or the flags of one.
 pub fn syn() -> Line {
     Line { flags: Flags::SYN, ..Line::default() }
 }
 
-/// A reset that acknowledges nothing.
+/// A reset without an acknowledgment.
 pub fn reset() -> Line {
     Line { flags: Flags::RST, without: Flags::ACK, ..Line::default() }
 }
@@ -107,12 +108,12 @@ impl Line {
         Self { ack: Some(ack), ..self }
     }
 
-    /// Begins at this offset; without data, segments begin where the data before them ended.
+    /// Begins at this offset. Without it, segments begin where the data before them ended.
     pub fn from(self, offset: u64) -> Self {
         Self { from: Some(offset), ..self }
     }
 
-    /// Reports this block, after others.
+    /// Adds this SACK block after others.
     pub fn sack(mut self, block: Range<u64>) -> Self {
         self.sack.push(block);
         self
@@ -123,27 +124,27 @@ impl Line {
         Self { window: Some(bytes), ..self }
     }
 
-    /// Echoes the timestamp of what the other side sent at that time.
+    /// Echoes the timestamp of the segment that the other side sent at that time.
     pub fn echoing(self, at: u64) -> Self {
         Self { echo: Some(at), ..self }
     }
 
-    /// Has the timestamp of what the peer sent at that time.
+    /// Has the timestamp of the segment that the peer sent at that time.
     pub fn stamped(self, at: u64) -> Self {
         Self { stamp: Some(at), ..self }
     }
 
-    /// A SYN that offers segments of this size.
+    /// A SYN with this MSS option.
     pub fn offering(self, mss: u16) -> Self {
         Self { mss: Some(mss), ..self }
     }
 
-    /// A SYN that asks for a cookie.
+    /// A SYN that requests a Fast Open cookie.
     pub fn asking(self) -> Self {
         Self { fast_open: Some(FastOpenOption::Request), ..self }
     }
 
-    /// A SYN with this cookie.
+    /// A SYN with this Fast Open cookie.
     pub fn cookie(self, bits: u64) -> Self {
         Self { fast_open: Some(FastOpenOption::Cookie(Cookie(bits))), ..self }
     }
@@ -157,7 +158,7 @@ impl Line {
         Self { without: self.without.with(flags), ..self }
     }
 
-    /// The last segment has PSH, and those before it have not.
+    /// The last segment has PSH, and no other.
     pub fn pushed(self) -> Self {
         Self { push: Some(true), ..self }
     }
@@ -166,24 +167,24 @@ impl Line {
 pub struct Peer {
     pub end: Endpoint,
     now: Time,
-    /// What the endpoint sent and the script has not asked for.
+    /// Segments of the endpoint that the script has not expected yet.
     sent: VecDeque<(u64, Segment)>,
-    /// The timestamps of all that was sent, by time.
+    /// The timestamps of all segments sent, by time.
     values: Vec<(u64, u32)>,
     /// Payload of a full segment.
     pub mss: u64,
     timestamps: bool,
-    /// By how much the endpoint scales its window.
+    /// The endpoint's window scale.
     scale: u8,
-    /// The window that it offered last.
+    /// The window that the endpoint offered last.
     offered: u64,
-    /// The end of what the peer has sent.
+    /// The end of the data that the peer has sent.
     next: u64,
-    /// The application reads what arrives.
+    /// The application reads all data at once.
     pub reads: bool,
-    /// How many bytes it has read.
+    /// Bytes that the application has read.
     pub read: u64,
-    /// How many bytes it has still to write.
+    /// Bytes that the application has yet to write.
     to_write: u64,
 }
 
@@ -195,7 +196,7 @@ fn newreno(settings: &Settings) -> BuildControl {
     }
 }
 
-/// A congestion control as the kernel has it.
+/// A congestion control in its variant of the kernel.
 pub fn linux_control(name: &'static str) -> BuildControl {
     Arc::new(move |start: Start| {
         let Start { mss, initial_window, seed } = start;
@@ -205,7 +206,7 @@ pub fn linux_control(name: &'static str) -> BuildControl {
     })
 }
 
-/// The peer's clock of timestamps.
+/// The peer's timestamp clock.
 fn their_clock(now: Time) -> u32 {
     77_000 + now.since(Time::ZERO).as_millis() as u32
 }
@@ -216,24 +217,24 @@ fn at(micros: u64) -> Time {
 
 #[expect(clippy::needless_pass_by_value, reason = "scripts read better without references")]
 impl Peer {
-    /// An endpoint that begins to connect at 0.
+    /// An endpoint that connects at 0.
     pub fn connecting(settings: Settings) -> Self {
         let control = newreno(&settings);
         Self::steered_connecting(settings, control)
     }
 
-    /// The same with this congestion control.
+    /// An endpoint that connects at 0, with this congestion control.
     pub fn steered_connecting(settings: Settings, control: BuildControl) -> Self {
         Self::beginning(settings, at(0), control)
     }
 
-    /// An endpoint that waits for a connection, and gets this SYN at 0.
+    /// An endpoint that listens, and receives this SYN at 0.
     pub fn listening(settings: Settings, syn: Line) -> Self {
         let control = newreno(&settings);
         Self::steered_listener(settings, control, syn)
     }
 
-    /// The same with this congestion control.
+    /// An endpoint that listens, with this congestion control.
     pub fn steered_listener(settings: Settings, control: BuildControl, syn: Line) -> Self {
         let mut peer = Self::new(settings, at(0), control);
         peer.end.listen();
@@ -241,7 +242,7 @@ impl Peer {
         peer
     }
 
-    /// The same with Fast Open, for a client with this cookie.
+    /// An endpoint that listens with Fast Open, for a client with this cookie.
     pub fn listening_fast(settings: Settings, cookie: u64, syn: Line) -> Self {
         let control = newreno(&settings);
         let mut peer = Self::new(settings, at(0), control);
@@ -250,7 +251,7 @@ impl Peer {
         peer
     }
 
-    /// An endpoint that begins to connect at 0 with Fast Open, and may know a cookie.
+    /// An endpoint that connects at 0 with Fast Open, maybe with a cached cookie.
     pub fn connecting_fast(settings: Settings, cookie: Option<u64>) -> Self {
         let control = newreno(&settings);
         let mut peer = Self::new(settings, at(0), control);
@@ -260,7 +261,7 @@ impl Peer {
         peer
     }
 
-    /// An endpoint that begins to connect at 0, and knows the largest packet of the path.
+    /// An endpoint that connects at 0, with a cached path MTU.
     pub fn connecting_over(settings: Settings, mtu: u16) -> Self {
         let control = newreno(&settings);
         let mut peer = Self::new(settings, at(0), control);
@@ -270,8 +271,8 @@ impl Peer {
         peer
     }
 
-    /// A router says that the packet which began there was too large, and how large one may be.
-    /// Returns what the endpoint makes of it.
+    /// An ICMP notice: a router dropped the packet that starts at `offset`, and names this MTU.
+    /// Returns the MTU if the endpoint accepts the notice.
     pub fn tells(&mut self, at: u64, offset: u64, mtu: u16) -> Option<u16> {
         self.run(at);
         self.expect_nothing();
@@ -313,18 +314,18 @@ impl Peer {
         }
     }
 
-    /// An endpoint whose connection stands at 0, over a path of this round-trip time.
+    /// An endpoint whose connection is established at 0, over a path with this RTT.
     pub fn connected(settings: Settings, rtt: u64) -> Self {
         Self::answering(settings, rtt, syn().acking(1))
     }
 
-    /// The same, with this SYN-ACK.
+    /// An endpoint whose connection is established at 0 by this SYN-ACK.
     pub fn answering(settings: Settings, rtt: u64, answer: Line) -> Self {
         let control = newreno(&settings);
         Self::standing(settings, rtt, control, answer)
     }
 
-    /// One with this congestion control.
+    /// An endpoint whose connection is established at 0, with this congestion control.
     pub fn steered(settings: Settings, rtt: u64, control: BuildControl) -> Self {
         Self::standing(settings, rtt, control, syn().acking(1))
     }
@@ -341,7 +342,7 @@ impl Peer {
     }
 
     fn micros(&self) -> u64 {
-        // Before the connection stands, time does not count.
+        // Before establishment, times are not shifted.
         (self.now.since(Time::ZERO).as_nanos() / 1_000).saturating_sub(BEGIN)
     }
 
@@ -359,7 +360,7 @@ impl Peer {
             while let Some(segment) = self.end.poll_transmit(self.now) {
                 self.note(segment);
             }
-            // A send buffer may take what is written in several parts, and send in between.
+            // A send buffer may take a write in several parts, and send in between.
             let taken = if self.to_write > 0 { self.end.write(self.to_write) } else { 0 };
             self.to_write -= taken;
             if taken == 0 {
@@ -379,7 +380,7 @@ impl Peer {
         self.sent.push_back((at, segment));
     }
 
-    /// Time passes until then.
+    /// Runs until `until`.
     fn run(&mut self, until: u64) {
         let until = at(until);
         assert!(until >= self.now, "the script goes back in time");
@@ -405,7 +406,8 @@ impl Peer {
         self.serve();
     }
 
-    /// A full segment has left the endpoint's device. Says whether the endpoint waited for that.
+    /// A full segment has left the endpoint's device. Returns whether the endpoint was throttled by
+    /// it.
     pub fn leaves(&mut self, at: u64) -> bool {
         self.run(at);
         let goes_on = self.end.on_tx_completion(MSS as u16);
@@ -416,7 +418,7 @@ impl Peer {
         goes_on
     }
 
-    /// The peer sends: data in as many segments as it takes.
+    /// The peer sends `line` at this time: data in as many segments as needed.
     pub fn sends(&mut self, at: u64, line: Line) {
         self.run(at);
         self.expect_nothing();
@@ -470,8 +472,8 @@ impl Peer {
         segment.with_sack(line.sack.iter().map(|block| (number(block.start), number(block.end))))
     }
 
-    /// What the endpoint sent next, it sent then, and it is that: data in full segments, and an
-    /// acknowledgment with exactly these blocks.
+    /// The peer expects that the endpoint's next segments leave at this time and equal `line`: data
+    /// in full segments, and an acknowledgment with exactly these SACK blocks.
     pub fn gets(&mut self, at: u64, line: Line) {
         self.run(at);
         self.take(at, line);
@@ -517,7 +519,7 @@ impl Peer {
         }
     }
 
-    /// The same, where a time of no whole microseconds is rounded.
+    /// As `gets`, with a time that is rounded to microseconds.
     pub fn gets_near(&mut self, at: u64, line: Line) {
         self.run(at + 1);
         for (sent, _) in self.sent.iter_mut().filter(|(sent, _)| sent.abs_diff(at) <= 1) {
@@ -526,19 +528,19 @@ impl Peer {
         self.take(at, line);
     }
 
-    /// Nothing is sent until then.
+    /// The peer expects nothing until this time.
     pub fn silence(&mut self, until: u64) {
         self.run(until);
         self.expect_nothing();
     }
 
-    /// What was sent so far does not matter.
+    /// The peer accepts everything sent until this time.
     pub fn ignores(&mut self, until: u64) {
         self.run(until);
         self.sent.clear();
     }
 
-    /// The timestamps of all that the endpoint has sent.
+    /// The timestamps of all segments that the endpoint has sent.
     pub fn stamps(&self) -> Vec<u32> {
         self.values.iter().map(|value| value.1).collect()
     }

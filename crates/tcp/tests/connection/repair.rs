@@ -1,4 +1,4 @@
-//! Loss and its repair: fast retransmit, recovery with and without SACK, timeout.
+//! Loss recovery: fast retransmit, recovery with and without SACK, timeouts.
 
 use crate::world::*;
 use tcplab_tcp::{Segment, Settings};
@@ -9,15 +9,15 @@ fn settings(sack: bool) -> Settings {
     Settings { sack, delayed_ack: None, nagle: false, ..Settings::default() }
 }
 
-/// A client that sends `segments` with these of them lost.
+/// A client sends `segments`, of which `lost` are lost.
 pub fn transfer(settings: Settings, segments: u64, lost: &'static [usize]) -> World {
     let mut world = World::new(settings).established().wire(drop_data(CLIENT, lost));
     world.ends[CLIENT].write(segments * MSS);
     world
 }
 
-/// When data was sent that had been sent before, in milliseconds after the connection stood, and
-/// which segment it was, counted from 1.
+/// All retransmissions: milliseconds after establishment, and the number of the segment, counted
+/// from 1.
 pub fn repeats(world: &World) -> Vec<(u64, u64)> {
     let sent = world.sent_by(CLIENT);
     let first = sent[0].1.seq.0;
@@ -53,7 +53,7 @@ fn two_duplicates_are_not_enough() {
         let settings = Settings { limited_transmit: false, ..settings(sack) };
         let mut world = transfer(settings, 3, &[1]);
         world.run(millis(5_000));
-        // The RTO is at its minimum of a second, and counts from the sending.
+        // The RTO is its minimum of a second, from the departure on.
         assert_eq!(repeats(&world)[0], (1_000, 1), "sack {sack}");
         assert_eq!(world.ends[CLIENT].counters().timeouts, 1);
         assert_eq!(world.received[SERVER], 3 * MSS);
@@ -81,7 +81,7 @@ fn sack_repairs_many_holes_in_one_round_trip() {
     world.run(millis(3_000));
     let repeats = repeats(&world);
     assert_eq!(repeats.iter().map(|repeat| repeat.1).collect::<Vec<_>>(), [12, 14, 16, 18]);
-    // All within the round trip after the ACKs that showed the first of them.
+    // All within one round trip after the first loss is detected.
     assert!(repeats[3].0 - repeats[0].0 < 100, "{repeats:?}");
     assert_eq!(world.ends[CLIENT].counters().episodes, 1);
 }
@@ -108,7 +108,8 @@ fn without_sack_many_holes_are_left_to_the_timer() {
     world.run(millis(2_000));
     assert_eq!(world.ends[CLIENT].counters().timeouts, 1);
     let repeats: Vec<u64> = repeats(&world).iter().map(|repeat| repeat.0).collect();
-    // The first repair, one with the first partial ACK 100 ms later, and then until the timer.
+    // The first retransmission, one with the first partial ACK 100 ms later, and none until the
+    // timeout.
     let timeout = repeats[1] + 1_000;
     assert!(repeats.contains(&timeout), "{repeats:?}");
     world.run(millis(30_000));
@@ -154,8 +155,8 @@ fn a_timeout_goes_back_through_what_was_not_reported() {
 
 #[test]
 fn a_timeout_in_recovery_does_not_count_what_was_reported() {
-    // Segment 31 is lost twice, so that its recovery ends in a timeout a second later; until
-    // then new segments go on arriving and being reported, 20 each round trip.
+    // Segment 31 is lost twice, so its recovery ends in a timeout a second later. Until then new
+    // segments arrive and are SACKed, 20 each round trip.
     let mut seen = 0;
     let mut first = None;
     let mut world = World::new(settings(true)).established().wire(move |sent| {
@@ -188,14 +189,15 @@ fn the_timer_doubles_while_nothing_comes_back() {
     world.run(millis(20_000));
     let repeats: Vec<u64> = repeats(&world).iter().map(|repeat| repeat.0).collect();
     assert_eq!(repeats, [1_000, 3_000, 7_000, 15_000]);
-    // One episode, however often the same data timed out (RFC 5681 §3.1).
+    // Repeated timeouts of the same data are one episode (RFC 5681 §3.1).
     assert_eq!(world.ends[CLIENT].counters().episodes, 1);
     assert_eq!(world.received[SERVER], MSS);
 }
 
 #[test]
 fn a_rescue_saves_a_lost_tail_from_the_timer() {
-    // RFC 6675 §4 rule 4: segment 4 shows itself by SACK; the last one by the rescue.
+    // RFC 6675 §4 rule 4: SACK shows the loss of segment 4; the rescue retransmission repairs the
+    // last one.
     let mut world = transfer(settings(true), 10, &[4, 10]);
     world.run(millis(5_000));
     assert_eq!(world.ends[CLIENT].counters().timeouts, 0);
@@ -204,8 +206,8 @@ fn a_rescue_saves_a_lost_tail_from_the_timer() {
 
 #[test]
 fn duplicates_after_a_timeout_begin_no_recovery_without_sack() {
-    // RFC 6582 §4.1: what is sent again in slow start may arrive twice; those duplicate ACKs say
-    // nothing new.
+    // RFC 6582 §4.1: retransmissions in slow start may be duplicates, and their duplicate ACKs show
+    // no loss.
     let mut world = transfer(settings(false), 10, &[1, 8, 9, 10]);
     world.run(millis(20_000));
     assert_eq!(world.received[SERVER], 10 * MSS);

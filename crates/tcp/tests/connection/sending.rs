@@ -1,4 +1,4 @@
-//! What leaves and when: Nagle, the initial window, idle restart, growth.
+//! When data leaves: Nagle, the initial window, idle restart, growth.
 
 use crate::world::*;
 use tcplab_tcp::{AckCounting, Settings};
@@ -30,7 +30,7 @@ fn slow_start_doubles_from_the_initial_window() {
         flights.push(world.payloads(CLIENT).len());
         world.log.clear();
     }
-    // RFC 6928: ten segments; then each one acknowledged lets two go.
+    // RFC 6928: ten segments; then each segment acknowledged releases two.
     assert_eq!(flights, [10, 20, 40, 80, 160]);
 }
 
@@ -56,7 +56,7 @@ fn growth_is_counted_as_told() {
 fn an_idle_connection_starts_again_from_the_initial_window() {
     for (restart_after_idle, flight) in [(true, 10), (false, 80)] {
         let mut world = World::new(Settings { restart_after_idle, ..no_delay() }).established();
-        // 10 + 20 + 40 segments: the window stands at 80.
+        // After 10 + 20 + 40 segments the window is 80.
         world.ends[CLIENT].write(70 * 1448);
         world.run(millis(3_000));
         world.log.clear();

@@ -1,4 +1,5 @@
-//! TCP small queues (`tcp_small_queue_check`): what of a sender waits at its own host's device.
+//! TCP small queues (`tcp_small_queue_check`): the limit on a sender's data at its own host's
+//! device.
 
 use crate::peer::*;
 use tcplab_tcp::Settings;
@@ -6,7 +7,7 @@ use tcplab_units::Rate;
 
 const RTT: u64 = ms(100);
 
-/// A sender behind a device that tells of what has left it.
+/// A sender whose device reports packets that have left it.
 fn behind_device(settings: Settings) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
     peer.end.enable_small_queue(false);
@@ -15,13 +16,13 @@ fn behind_device(settings: Settings) -> Peer {
 
 #[test]
 fn two_bursts_wait_at_the_device_and_a_third_for_the_first_of_them() {
-    // 200 % of 10 segments in 100 ms are 195 bytes in 2^-10 s, so two bursts of two segments are
-    // the limit: 2 (2 * 1000 + 960) bytes of memory, which two bursts reach.
+    // 200 % of 10 segments in 100 ms are 195 bytes in 2^-10 s, so the limit is two bursts of two
+    // segments: 2 (2 * 1000 + 960) bytes of memory. Two bursts reach it.
     let mut peer = behind_device(linux());
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..4_001));
     peer.silence(ms(1));
-    // Half of a burst is none.
+    // Half a burst does not count as left.
     assert!(!peer.leaves(ms(1)) && peer.leaves(ms(1)));
     peer.gets(ms(1), data(4_001..6_001));
     peer.silence(ms(2));
@@ -29,7 +30,7 @@ fn two_bursts_wait_at_the_device_and_a_third_for_the_first_of_them() {
     peer.gets(ms(2), data(6_001..8_001));
     assert!(!peer.leaves(ms(3)) && peer.leaves(ms(3)));
     peer.gets(ms(3), data(8_001..10_001));
-    // The window is full, and nothing waits for the device any more.
+    // The window is full, and no burst is throttled any more.
     assert!((0..4).all(|_| !peer.leaves(ms(4))));
     peer.silence(ms(99));
 }
@@ -39,8 +40,8 @@ fn an_ack_lets_nothing_go_past_a_full_device() {
     let mut peer = behind_device(linux());
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..4_001));
-    // The second burst is under way alone: another one may follow, whatever waits
-    // (tcp_rtx_queue_empty_or_single_skb), and then no more.
+    // Only the second burst is outstanding, so one more may follow, whatever is queued
+    // (tcp_rtx_queue_empty_or_single_skb), and then none.
     peer.sends(ms(100), ack(2_001));
     peer.gets(ms(100), data(4_001..6_001));
     peer.silence(ms(101));
@@ -57,20 +58,20 @@ fn without_a_device_that_tells_nothing_is_held_back() {
 #[test]
 fn a_burst_has_the_timestamp_of_its_departure() {
     // tcp_established_options: the timestamp is that of skb_mstamp_ns, which __tcp_transmit_skb
-    // sets to the earliest departure time, so that a round trip measured by it does not contain the
-    // wait in fq.
+    // sets to the earliest departure time. A round trip measured by it therefore excludes the wait
+    // in fq.
     let rate = Some(Rate::from_bits_per_second(8 * 98_800));
     let stack = Settings { timestamps: true, pacing: true, max_pacing_rate: rate, ..linux() };
     let mut peer = Peer::connected(stack, RTT);
     peer.end.enable_small_queue(true);
     peer.writes(0, 60 * MSS);
-    // The first window of ten segments: two bursts of two wait at the device at a time.
+    // The initial window of ten segments: at most two bursts of two are at the device.
     while peer.leaves(0) || peer.leaves(0) {}
     peer.ignores(0);
     let first = peer.stamps().len();
     peer.sends(ms(100), ack(9_881));
-    // At 98.8 kB/s a burst of two segments of 988 bytes takes 20 ms. The second one since the ACK
-    // leaves 10 ms after the first, to which the pause is credited with half of its time
+    // At 98.8 kB/s a burst of two segments of 988 bytes takes 20 ms. The second burst after the ACK
+    // leaves 10 ms after the first, because the pause is credited with half of that time
     // (tcp_update_skb_after_send).
     let stamps = &peer.stamps()[first..];
     let begun = peer.stamps()[0];

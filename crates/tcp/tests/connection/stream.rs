@@ -1,5 +1,5 @@
-//! Whatever the wire does, each byte arrives once and the connection closes; and no sequence of
-//! segments, however senseless, brings an endpoint down.
+//! Properties: with any wire each byte arrives exactly once and the connection closes; and no
+//! sequence of segments, however senseless, makes an endpoint panic.
 
 use crate::world::*;
 use proptest::prelude::*;
@@ -105,7 +105,8 @@ proptest! {
     fn every_byte_arrives_once_and_both_ends_close(
         settings in [any_settings(), any_settings()],
         bytes in [0u64..200_000, 0u64..200_000],
-        // The fates of the first segments; after them the wire is good, so that all must end.
+        // The fates of the first segments. After them the wire is lossless, so that every
+        // connection must end.
         fates in prop::collection::vec(0u8..20, 0..300),
     ) {
         let mut fates = fates.into_iter();
@@ -116,7 +117,7 @@ proptest! {
             Some(late @ 5..=8) => Fate::Late(millis(u64::from(late) * 7)),
             _ => Fate::Pass,
         });
-        // Whatever number of SYNs is lost, one comes through.
+        // However many SYNs are lost, one arrives.
         world.run(millis(2_000_000));
         for end in [CLIENT, SERVER] {
             world.write(end, bytes[end]);
@@ -139,7 +140,7 @@ proptest! {
         let mut now = Time::ZERO;
         for (wait, segment) in segments {
             while end.poll_transmit(now).is_some() {}
-            // What is due has been done: a timer that is still due would go on for ever.
+            // Every due timer has been handled; one that stays due would loop forever.
             prop_assert!(end.next_timer() > now, "{:?}", end);
             now += millis(wait);
             end.on_timer(now);
@@ -168,7 +169,7 @@ fn any_segment() -> impl Strategy<Value = (u64, Segment)> {
     (header, sack, options).prop_map(|((seq, ack, window, payload, flags, wait), sack, options)| {
         let (timestamps, sack_permitted, mss, window_scale) = options;
         let pick = |bit, flag| if flags & bit != 0 { flag } else { Flags::NONE };
-        // SYN, FIN and RST are rare in life and end most of it: an ACK is usual.
+        // SYN, FIN and RST are rare and end most connections; most segments are ACKs.
         let marks = pick(16, Flags::ECE).with(pick(32, Flags::CWR));
         let marks = marks.with(pick(64, Flags::ECT)).with(pick(128, Flags::CE));
         let marks = marks.with(if window % 2 == 0 { Flags::AE } else { Flags::NONE });

@@ -1,4 +1,4 @@
-//! What Linux answers for a connection that is over, or that its application has left
+//! Linux's answers after a connection: in TIME-WAIT, and in FIN-WAIT-2 of an orphaned connection
 //! (`tcp_timewait_state_process`).
 //!
 //! Round trips take 100 ms.
@@ -9,7 +9,7 @@ use tcplab_units::Time;
 
 const RTT: u64 = ms(100);
 
-/// An end that got a segment and closed first, by one of two calls; the peer has acknowledged its
+/// An end that received a segment and closed first, by one of two calls. The peer acknowledges its
 /// FIN at 101 ms.
 fn closed_by(settings: Settings, call: impl FnOnce(&mut Endpoint)) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
@@ -22,7 +22,7 @@ fn closed_by(settings: Settings, call: impl FnOnce(&mut Endpoint)) -> Peer {
     peer
 }
 
-/// An end in TIME-WAIT since 102 ms, when the peer's FIN came.
+/// An end in TIME-WAIT from 102 ms on, when the peer's FIN arrives.
 fn waiting(settings: Settings) -> Peer {
     let mut peer = closed_by(settings, Endpoint::close);
     peer.sends(ms(102), ack(2).with(Flags::FIN));
@@ -31,14 +31,14 @@ fn waiting(settings: Settings) -> Peer {
     peer
 }
 
-/// The FIN of the peer that `waiting` and `left` have.
+/// The peer's FIN in `waiting` and `left`.
 fn fin() -> Line {
     ack(2).from(501).with(Flags::FIN)
 }
 
 #[test]
 fn time_wait_acknowledges_a_fin_as_often_as_it_comes() {
-    // tcp_oow_rate_limited: only what has no data is answered less often.
+    // tcp_oow_rate_limited: only segments without data are rate-limited.
     let mut peer = waiting(linux());
     for millis in [103, 104, 105] {
         peer.sends(ms(millis), fin());
@@ -48,7 +48,7 @@ fn time_wait_acknowledges_a_fin_as_often_as_it_comes() {
 
 #[test]
 fn time_wait_answers_empty_segments_twice_a_second() {
-    // tcp_invalid_ratelimit: 500 ms. The segment that is expected is no question.
+    // tcp_invalid_ratelimit: 500 ms. The expected segment needs no answer.
     let mut peer = waiting(linux());
     peer.sends(ms(110), ack(2).from(502));
     for (millis, is_answered) in [(120, true), (619, false), (620, true), (621, false)] {
@@ -62,8 +62,8 @@ fn time_wait_answers_empty_segments_twice_a_second() {
 
 #[test]
 fn time_wait_reports_nothing_by_sack() {
-    // tcp_v4_timewait_ack has timestamps, and no blocks: the last that was heard is echoed,
-    // whatever the repetition says.
+    // tcp_v4_timewait_ack has timestamps and no SACK blocks. It echoes the last accepted timestamp,
+    // not that of the repeated segment.
     let mut peer = waiting(Settings { timestamps: true, ..linux() });
     peer.sends(ms(103), data(1..501).acking(2));
     peer.gets(ms(103), ack(502).echoing(ms(102)));
@@ -71,7 +71,8 @@ fn time_wait_reports_nothing_by_sack() {
 
 #[test]
 fn a_reset_ends_time_wait_and_what_comes_then_is_reset() {
-    // tcp_v4_send_reset: the number that was acknowledged, and no acknowledgment.
+    // tcp_v4_send_reset: the sequence number is the segment's acknowledgment number, and there is
+    // no acknowledgment.
     let mut peer = waiting(linux());
     peer.sends(ms(103), ack(2).from(502).with(Flags::RST));
     assert_eq!(peer.end.state(), State::Closed);
@@ -81,25 +82,25 @@ fn a_reset_ends_time_wait_and_what_comes_then_is_reset() {
 
 #[test]
 fn time_wait_begins_anew_with_what_is_late() {
-    // TCP_TIMEWAIT_LEN: 60 s, in the ring of 4096 ms. From 102 ms it would end at 61,440 ms.
+    // TCP_TIMEWAIT_LEN: 60 s, at the level of 4096 ms. From 102 ms on it would end at 61,440 ms.
     let mut peer = waiting(linux());
     peer.sends(ms(50_000), fin());
     peer.gets(ms(50_000), ack(502));
-    // 110,000 ms: 27 places of 4096 ms are 110,592 ms.
+    // 110,000 ms: 27 slots of 4096 ms are 110,592 ms.
     peer.silence(ms(110_591));
     assert_eq!(peer.end.state(), State::TimeWait);
     peer.silence(ms(110_592));
     assert_eq!(peer.end.state(), State::Closed);
 }
 
-/// An end whose application has left it.
+/// An orphaned end.
 fn left(settings: Settings) -> Peer {
     closed_by(settings, Endpoint::orphan)
 }
 
 #[test]
 fn of_a_connection_that_was_left_the_window_stays_as_it_was() {
-    // tcp_time_wait keeps tcp_receive_window, and nothing selects another one.
+    // tcp_time_wait keeps tcp_receive_window, which never changes again.
     let mut peer = left(linux());
     let before = peer.window();
     peer.sends(ms(102), fin());
@@ -111,7 +112,7 @@ fn of_a_connection_that_was_left_the_window_stays_as_it_was() {
 
 #[test]
 fn of_a_connection_that_was_left_data_that_comes_again_is_not_reported() {
-    // tcp_in_window lets nothing old pass, and tcp_v4_timewait_ack has no blocks.
+    // tcp_in_window rejects all old data, and tcp_v4_timewait_ack has no SACK blocks.
     let mut peer = left(linux());
     peer.sends(ms(102), data(1..501).acking(2));
     peer.gets(ms(102), ack(501));
@@ -131,7 +132,7 @@ fn data_for_an_application_that_is_gone_is_reset() {
 
 #[test]
 fn an_application_that_waits_keeps_the_whole_connection() {
-    // With shutdown there is no mini-socket in FIN-WAIT-2, and a repetition is reported
+    // After shutdown there is no mini-socket in FIN-WAIT-2, and a duplicate is reported
     // (tcp_send_dupack).
     let mut peer = Peer::connected(linux(), RTT);
     peer.sends(ms(1), data(1..501));
@@ -147,9 +148,9 @@ fn an_application_that_waits_keeps_the_whole_connection() {
 
 #[test]
 fn timers_of_a_connection_that_is_over_turn_nothing() {
-    // tcp_clear_xmit_timers, sk_stop_timer: the timer of what was acknowledged stays in the wheel
-    // until its tick comes, but not longer than the connection. What is set in that tick goes to
-    // another ring if it does (`__run_timers`).
+    // tcp_clear_xmit_timers, sk_stop_timer: the timer of acknowledged data stays in the wheel until
+    // it expires, but no longer than the connection. If it expires, timers set in that tick get
+    // another level (`__run_timers`).
     let mut peer = Peer::connected(linux(), RTT);
     peer.writes(0, MSS);
     peer.gets(0, data(1..1_001));

@@ -1,4 +1,4 @@
-//! Two endpoints and a wire between them: what tests of whole connections are written in.
+//! Two endpoints and a wire between them, for tests of whole connections.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use tcplab_cc::{CutBase, Flavour, Init, Params, build};
 use tcplab_tcp::{BuildControl, Endpoint, Flags, Identity, Segment, Settings, Start, State};
 use tcplab_units::{Duration, Time};
 
-/// One of the two ends: the one that connects, or the one that listens.
+/// The two ends: the one that connects, and the one that listens.
 pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
 
@@ -14,18 +14,18 @@ pub fn millis(value: u64) -> Duration {
     Duration::from_millis(value)
 }
 
-/// What the wire does with a segment.
+/// The fate of a segment on the wire.
 pub enum Fate {
     Pass,
     Drop,
-    /// Arrives that much later than the others.
+    /// Arrives this much later than others.
     Late(Duration),
     Twice,
-    /// Arrives with a mark of congestion, if it can be marked.
+    /// Arrives with a CE mark, if it is ECN-capable.
     Marked,
 }
 
-/// A segment as it was sent: when, by whom, what.
+/// A segment, with its time and its sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub at: Time,
@@ -36,12 +36,12 @@ pub struct Sent {
 pub struct World {
     pub now: Time,
     pub ends: [Endpoint; 2],
-    /// One way.
+    /// One-way delay.
     pub delay: Duration,
-    /// The application reads whatever arrives.
+    /// The application reads all data at once.
     pub reads: [bool; 2],
     pub received: [u64; 2],
-    /// What the applications have still to write, and whether they close behind it.
+    /// Bytes that each application has yet to write, and whether it then closes.
     to_write: [u64; 2],
     to_close: [bool; 2],
     pub log: Vec<Sent>,
@@ -69,7 +69,7 @@ pub fn control(name: &'static str) -> BuildControl {
 }
 
 impl World {
-    /// Both ends with the same settings; 50 ms each way; nothing lost.
+    /// Both ends have the same settings; 50 ms each way, without loss.
     pub fn new(settings: Settings) -> Self {
         Self::of([settings.clone(), settings])
     }
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// Decides what becomes of each segment.
+    /// Sets the function that decides the fate of each segment.
     pub fn wire(mut self, fate: impl FnMut(&Sent) -> Fate + 'static) -> Self {
         self.fate = Box::new(fate);
         self
@@ -116,17 +116,17 @@ impl World {
         self
     }
 
-    /// The application of an end writes so much, as its send buffer takes it.
+    /// The application of an end writes this much, as its send buffer accepts it.
     pub fn write(&mut self, end: usize, bytes: u64) {
         self.to_write[end] += bytes;
     }
 
-    /// The application of an end closes behind what it writes.
+    /// The application of an end closes after its writes.
     pub fn close(&mut self, end: usize) {
         self.to_close[end] = true;
     }
 
-    /// Sends all that may leave now.
+    /// Sends everything that may leave now.
     pub fn flush(&mut self) {
         for from in [CLIENT, SERVER] {
             self.send(from);
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// An application writes and closes as far as it can. Says whether it did.
+    /// The application writes and closes as far as possible. Returns whether it did either.
     fn act(&mut self, end: usize) -> bool {
         let mut taken = 0;
         if self.to_write[end] > 0 {
@@ -179,7 +179,7 @@ impl World {
         self.wire.insert(place, (arrives, from, segment));
     }
 
-    /// Goes on to the next thing that happens, if it does before `until`.
+    /// Advances to the next event, if there is one before `until`.
     fn step(&mut self, until: Time) -> bool {
         self.flush();
         let arrival = self.wire.front().map_or(Time::NEVER, |entry| entry.0);
@@ -207,14 +207,14 @@ impl World {
         true
     }
 
-    /// Lets this much time pass.
+    /// Runs for this time.
     pub fn run(&mut self, time: Duration) {
         let until = self.now + time;
         while self.step(until) {}
         self.now = until;
     }
 
-    /// Goes on until nothing is left to happen, or `limit` has passed. Says whether it ended.
+    /// Runs until there are no more events, or `limit` has passed. Returns whether there are none.
     pub fn settle(&mut self, limit: Duration) -> bool {
         let until = self.now + limit;
         while self.step(until) {}
@@ -252,7 +252,7 @@ pub fn drop_data(from: usize, numbers: &'static [usize]) -> impl FnMut(&Sent) ->
     }
 }
 
-/// Whether a segment is a bare acknowledgment.
+/// Whether a segment is a pure ACK.
 pub fn is_ack(segment: &Segment) -> bool {
     segment.payload == 0 && segment.flags.has(Flags::ACK) && segment.sequence_length() == 0
 }
