@@ -7,13 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import Command, manual_cc
+from conftest import Command, manual_cc, wait_for
 
 import tcplab as lab
 
@@ -213,16 +211,6 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-def until(condition: Callable[[], object], seconds: float = 60) -> bool:
-    """Waits until a condition is true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_a_build_that_is_stopped_leaves_nothing_running(
     tcplab: Command, source_cache: Path
 ) -> None:
@@ -235,12 +223,12 @@ def test_a_build_that_is_stopped_leaves_nothing_running(
         (signal.SIGINT, 130, interrupted),
     ]:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            assert until(lambda: processes_in(building))
+            wait_for(lambda: processes_in(building), process)
             process.send_signal(stop)
             assert process.stderr is not None
             assert process.stderr.read() == message
             assert process.wait() == status
-        assert until(lambda: not processes_in(building), seconds=5)
+        wait_for(lambda: not processes_in(building), seconds=5)
         # The second build has removed the leftovers of the first.
         assert building.exists() == (stop == signal.SIGKILL)
     assert tcplab("kernel", "list").stdout == ""

@@ -27,7 +27,7 @@ from tcplab.cli.trying import TRAFFIC, with_ranges
         ({"traffic": [TRAFFIC["web"]], "rate": ["64k"]}, "1000 s"),
         # Half of all values lie below the median, and nearly all below e^(2.33 * 0.5) of it.
         ({"rtt": [{"kind": "lognormal", "median": "100 ms", "sigma": 0.5}]}, "20 s"),
-        # What cannot be read is reported by its reader.
+        # Mistakes are reported by the readers of the flags.
         ({"rtt": ["soon"], "traffic": [{"size": "big"}], "rate": ["0"]}, "10 s"),
     ],
 )

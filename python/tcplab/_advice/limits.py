@@ -10,7 +10,7 @@ from typing import Any
 from tcplab._advice import goals
 from tcplab._advice.goals import Goal
 from tcplab._core import ConfigError
-from tcplab._experiment.quantities import numbers, quantity
+from tcplab._experiment.quantities import number_of, numbers
 
 KINDS = {"Mbit/s": ("mbit_s", 1.0), "s": ("ms", 1000.0), "ms": ("ms", 1.0), "%": ("share", 0.01)}
 """By the unit of a goal, the kind of its quantities, and the unit in that of the kind."""
@@ -58,7 +58,7 @@ def check(
     """
     if any(lane.get("rate_changes") or lane.get("delay_changes") for lane in lanes):
         return
-    trips = [_of_plan(flow.get("base_rtt"), "ms") for flow in flows]
+    trips = [number_of(flow.get("base_rtt"), "ms") or 0.0 for flow in flows]
     slowest = {flow.get("bottleneck") for flow in flows}
     for limit in limits:
         if limit.goal.name == "latency" and limit.is_most and goals.are_of_tcp(flows):
@@ -70,18 +70,12 @@ def check(
                 )
         if limit.goal.name == "goodput" and not limit.is_most and len(slowest) == 1:
             number = slowest.pop()
-            rate = _of_plan(lanes[number]["rate"], "mbit_s") if number is not None else math.inf
+            rate = number_of(lanes[number]["rate"], "mbit_s") if number is not None else None
             if rate and limit.value > rate:
                 raise ConfigError(
                     f"limits: {limit.text!r}: no setting keeps it, since the rate of the "
                     f"bottleneck is {rate:g} Mbit/s"
                 )
-
-
-def _of_plan(text: Any, kind: str) -> float:
-    """A quantity of a plan; nothing where it is of another kind."""
-    found = quantity(str(text)) if text is not None else None
-    return float(found[1]) if found is not None and found[0] == kind else 0.0
 
 
 def _read(text: str, flows: Sequence[Mapping[str, Any]]) -> Limit:

@@ -18,7 +18,7 @@ from tcplab._advice.goals import Goal, measured
 from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
 from tcplab._core import ConfigError
-from tcplab._experiment.quantities import quantity
+from tcplab._experiment.quantities import number_of
 from tcplab._experiment.runnable import Runnable
 from tcplab._results.results import Results
 from tcplab._run.run import run
@@ -87,8 +87,8 @@ class Laboratory:
         delivered = table(results, self.question)["goodput"].to_list()
         for plan, goodput in zip(plans, delivered, strict=True):
             flow = self._flow(plan)
-            trip_ms = _number(flow.get("base_rtt"), "ms") or 0.0
-            lasts_ms = _number(plan["duration"], "ms") or 0.0
+            trip_ms = number_of(flow.get("base_rtt"), "ms") or 0.0
+            lasts_ms = number_of(plan["duration"], "ms") or 0.0
             if goodput <= 0 and lasts_ms < ROUND_TRIPS * trip_ms:
                 raise ConfigError(
                     f"duration: a run of {plan['duration']} delivers nothing over a round trip of "
@@ -106,7 +106,7 @@ class Laboratory:
         flow = self._flow(plan)
         lane = plan["lanes"][flow["bottleneck"] or 0]
         stack = flow["transport"].get("stack")
-        path, limit = _bytes(lane.get("bdp")), lane["queue"].get("limit")
+        path, limit = number_of(lane.get("bdp"), "bytes"), lane["queue"].get("limit")
         if stack is None or path is None or not limit:
             return []
         ((unit, number), *_) = limit.items()
@@ -115,7 +115,7 @@ class Laboratory:
         return [
             name
             for name, text in buffers.items()
-            if (held := _bytes(text)) is not None and held < 2 * (path + queue)
+            if (held := number_of(text, "bytes")) is not None and held < 2 * (path + queue)
         ]
 
     def run(
@@ -154,16 +154,6 @@ class Laboratory:
             workers=self.workers,
             progress=self.progress,
         )
-
-
-def _bytes(text: Any) -> float | None:
-    return _number(text, "bytes")
-
-
-def _number(text: Any, kind: str) -> float | None:
-    """A quantity of a plan, if it is of a kind."""
-    found = quantity(str(text)) if text is not None else None
-    return float(found[1]) if found is not None and found[0] == kind else None
 
 
 def table(results: Results, question: Question) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 from tcplab._advice.goals import Goal
 from tcplab._advice.levers import TODAY
 from tcplab._advice.question import Question, room
-from tcplab._experiment.quantities import numbers
+from tcplab._experiment.quantities import number_of, numbers
 
 ROUND_TRIPS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Multiples of the path's."""
@@ -113,8 +113,7 @@ def _round_trip(question: Question, place: str, base: float, point: Mapping[str,
 
 def milliseconds(text: Any) -> float | None:
     """A time in milliseconds."""
-    found = numbers([str(text)]) if text is not None else None
-    return float(found[1][0]) if found is not None and found[0] == "ms" else None
+    return number_of(text, "ms")
 
 
 def _share(text: str) -> float:

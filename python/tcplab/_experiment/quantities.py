@@ -67,6 +67,12 @@ def numbers(values: Sequence[str | None]) -> tuple[str, pl.Series] | None:
     )
 
 
+def number_of(given: object, kind: str) -> float | None:
+    """The number of a quantity, if it is of this kind."""
+    found = quantity(str(given)) if given is not None else None
+    return float(found[1]) if found is not None and found[0] == kind else None
+
+
 def quantity(text: str) -> tuple[str, Decimal] | None:
     """The kind of a quantity, and its number in the unit of that kind."""
     found = NUMBER.fullmatch(text)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tcplab._core import ConfigError
-from tcplab._experiment.quantities import quantity
+from tcplab._experiment.quantities import number_of
 
 USUAL_S, SHORT_S = 10, 1
 
@@ -77,11 +77,12 @@ def _size(given: Any) -> float:
 
 def _numbers(given: Iterable[Any], kind: str) -> list[float]:
     """Quantities of a kind, among them the ends of ranges and of distributions; a share may be a
-    plain number. What is none is left out, since its reader reports it.
+    plain number. Other text is left out, since its reader reports it.
     """
-    found = [quantity(str(one)) for value in given for one in _ends(value)]
     kinds = (kind, "number") if kind == "share" else (kind,)
-    return [float(one[1]) for one in found if one is not None and one[0] in kinds]
+    ends = [one for value in given for one in _ends(value)]
+    found = [number_of(one, it) for one in ends for it in kinds]
+    return [one for one in found if one is not None]
 
 
 def _ends(value: Any) -> list[Any]:

@@ -213,7 +213,7 @@ def with_ranges(
     sizes = _sizes(spans.get("traffic"))
     if sizes is not None:
         over = {"flows.flow.traffic.size": sizes, **over}
-        spans["traffic"] = [{"kind": "bulk", "size": end} for end in sizes.values()][:1]
+        spans["traffic"] = [{"kind": "bulk", "size": sizes["from"]}]
     spans |= {name: one for name, one in over.items() if name in FLAGS}
     # What is drawn has no first value; that of the flag stands until then.
     first = {

@@ -46,11 +46,11 @@ pub(super) struct Tso {
 pub(crate) enum NextBurst {
     /// The burst waits.
     Waits,
-    /// This many segments leave.
+    /// The burst leaves, with so many segments.
     Leaves { segments: u64 },
-    /// This many segments leave, and the send buffer was fitted to the window.
+    /// The same, and the send buffer was fitted to the window.
     LeavesFitted { segments: u64 },
-    /// The burst exceeds the route's MTU: the host drops this many bytes.
+    /// The burst exceeds the route's MTU: the host drops its bytes.
     Fails { bytes: u64 },
 }
 

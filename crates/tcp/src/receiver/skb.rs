@@ -8,7 +8,7 @@ use std::ops::Range;
 
 pub(crate) use crate::segment::SEGMENT_OVERHEAD as OVERHEAD;
 
-/// What became of an out-of-order segment (`tcp_data_queue_ofo`).
+/// The outcome for an out-of-order segment (`tcp_data_queue_ofo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OfoOutcome {
     /// A packet of its own.
