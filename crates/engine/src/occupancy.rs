@@ -23,8 +23,9 @@ impl Occupancy {
         self.byte_ps += u128::from(bytes) * u128::from(time.as_picos());
     }
 
-    /// Raises the maxima to this occupancy.
-    #[inline]
+    /// Raises the maxima to this occupancy. Inlined, it would load both numbers as one vector right
+    /// after each was stored, and the processor waits for such a load.
+    #[inline(never)]
     pub(crate) fn reach(&mut self, packets: u64, bytes: u64) {
         self.max_packets = self.max_packets.max(packets);
         self.max_bytes = self.max_bytes.max(bytes);

@@ -17,7 +17,9 @@ use crate::endpoint::memory_pressure::Memory;
 use crate::endpoint::time_wait::TimeWait;
 use crate::pages::Pages;
 use crate::receiver::Receiver;
-use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps};
+use crate::segment::{
+    Flags, IP_HEADER, SackBlock, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps,
+};
 use crate::sender::Sender;
 use crate::settings::Settings;
 use crate::timer::{ExpiryOrder, Kind, Wheel};
@@ -753,7 +755,8 @@ impl Endpoint {
             segment = segment.with_timestamps(self.timestamps(stamp));
         }
         if self.receive.has_sack_blocks() && self.send.sack {
-            segment = self.with_sack_option(segment);
+            let (blocks, count) = self.sack_option(segment.wire_bytes());
+            segment = segment.with_sack_option(blocks, count);
         }
         self.last_ack_sent = self.receive.next;
         self.send.note_segment_sent(now);
@@ -765,13 +768,15 @@ impl Endpoint {
         segment
     }
 
-    /// Adds SACK blocks, as many as fit. A retransmitted segment keeps its size, so there may be
-    /// room for none.
+    /// The SACK blocks that fit into a segment of this size without them, and their number: with
+    /// timestamps at most three (RFC 2018 §3). A retransmitted segment keeps its size, so there may
+    /// be room for none.
     #[inline(never)]
-    fn with_sack_option(&mut self, segment: Segment) -> Segment {
+    fn sack_option(&mut self, wire_bytes: u32) -> ([SackBlock; 4], usize) {
         let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
-        let room = most.saturating_sub(segment.wire_bytes() + 4) / 8;
-        self.receive.with_sack(segment, room as usize)
+        let room = most.saturating_sub(wire_bytes + 4) / 8;
+        let most = if self.has_timestamps { 3 } else { 4 };
+        self.receive.sack_blocks(room.min(most) as usize)
     }
 
     /// The timestamps option of a segment that leaves at `now`.

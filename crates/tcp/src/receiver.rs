@@ -407,9 +407,9 @@ impl Receiver {
         !self.out_of_order.is_empty()
     }
 
-    /// Adds at most `room` SACK blocks to `segment`: a DSACK, then the blocks, the one that changed
+    /// At most `room` SACK blocks, and their number: a DSACK, then the blocks, the one that changed
     /// last first.
-    pub fn with_sack(&mut self, segment: Segment, room: usize) -> Segment {
+    pub fn sack_blocks(&mut self, room: usize) -> ([SackBlock; 4], usize) {
         let mut blocks: [SackBlock; 5] = Default::default();
         let mut starts = [u64::MAX; 5];
         let mut count = 0;
@@ -430,7 +430,8 @@ impl Receiver {
                 count += 1;
             }
         }
-        segment.with_sack(blocks.into_iter().take(count.min(room)))
+        let [first, second, third, fourth, _] = blocks;
+        ([first, second, third, fourth], count.min(room).min(4))
     }
 
     /// The window field of a segment that leaves now, and whether less than half of the buffer is
@@ -490,8 +491,6 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::Flags;
-    use crate::seq::SeqNumber;
 
     fn receiver(buffer: u64) -> Receiver {
         let settings = Settings { receive_buffer: buffer, mss: 1000, ..Settings::default() };
@@ -501,8 +500,8 @@ mod tests {
     }
 
     fn blocks(receiver: &mut Receiver) -> Vec<(u32, u32)> {
-        let segment = Segment::new(Flags::ACK, SeqNumber(0), SeqNumber(0));
-        receiver.with_sack(segment, 4).sack().iter().map(|block| (block.0.0, block.1.0)).collect()
+        let (blocks, count) = receiver.sack_blocks(4);
+        blocks[..count].iter().map(|block| (block.0.0, block.1.0)).collect()
     }
 
     #[test]

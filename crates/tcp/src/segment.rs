@@ -293,18 +293,27 @@ impl Segment {
     /// With as many of these SACK blocks as fit: three with timestamps, else four (RFC 2018 §3).
     #[inline]
     #[must_use]
-    pub fn with_sack(mut self, blocks: impl IntoIterator<Item = SackBlock>) -> Self {
+    pub fn with_sack(self, blocks: impl IntoIterator<Item = SackBlock>) -> Self {
         let room = if self.flags.has(Flags::TIMESTAMPS) { 3 } else { 4 };
+        let mut sack: [SackBlock; 4] = Default::default();
         let mut count = 0;
-        for (place, block) in self.sack.iter_mut().zip(blocks.into_iter().take(room)) {
+        for (place, block) in sack.iter_mut().zip(blocks.into_iter().take(room)) {
             *place = block;
             count += 1;
         }
-        if count > 0 {
-            self.sack_count = SackCount::of(count);
-            self.header += 4 + 8 * count as u8;
+        self.with_sack_option(sack, count)
+    }
+
+    /// With the first `count` of these SACK blocks. The array is copied whole, so that a segment
+    /// under construction stays in registers.
+    #[inline]
+    #[must_use]
+    pub(crate) fn with_sack_option(self, sack: [SackBlock; 4], count: usize) -> Self {
+        if count == 0 {
+            return self;
         }
-        self
+        let header = self.header + 4 + 8 * count as u8;
+        Self { sack, sack_count: SackCount::of(count), header, ..self }
     }
 
     /// The ICMP notice of a router whose next link has this `mtu`. It quotes as much of the segment
