@@ -24,6 +24,9 @@ pub struct CoDelConfig {
 
 /// The queue that `CoDel` manages.
 pub(crate) trait Source<P> {
+    /// The first packet.
+    fn first(&self) -> Option<&Queued<P>>;
+
     /// Takes the first packet.
     fn pop(&mut self) -> Option<Queued<P>>;
 
@@ -84,14 +87,32 @@ impl CoDel {
     }
 
     /// The packet to transmit now, if the queue is not empty (RFC 8289 §5.6).
+    #[inline]
     pub fn next<P: Packet>(
         &mut self,
         now: Time,
         waiting: &mut impl Source<P>,
         drops: &mut Drops<P>,
     ) -> Option<Queued<P>> {
+        let is_late = self.is_late(now, waiting);
+        if is_late || self.is_dropping {
+            return self.signal(now, is_late, waiting, drops);
+        }
+        waiting.pop()
+    }
+
+    /// The packet to transmit, where the first one is late, or was before: packets are marked or
+    /// dropped on the way.
+    #[inline(never)]
+    fn signal<P: Packet>(
+        &mut self,
+        now: Time,
+        mut is_late: bool,
+        waiting: &mut impl Source<P>,
+        drops: &mut Drops<P>,
+    ) -> Option<Queued<P>> {
         let drop = |queued: Option<Queued<P>>| queued.map(|queued| (queued, Reason::Discipline));
-        let (mut next, mut is_late) = self.take(now, waiting);
+        let mut next = waiting.pop();
         if next.is_none() {
             self.is_dropping = false;
             return None;
@@ -101,7 +122,8 @@ impl CoDel {
             if is_late {
                 if !self.mark(&mut next) {
                     drops.extend(drop(next));
-                    (next, _) = self.take(now, waiting);
+                    self.is_late(now, waiting);
+                    next = waiting.pop();
                 }
                 self.begin(now_units);
             }
@@ -117,7 +139,8 @@ impl CoDel {
                 break;
             }
             drops.extend(drop(next));
-            (next, is_late) = self.take(now, waiting);
+            is_late = self.is_late(now, waiting);
+            next = waiting.pop();
             if is_late {
                 self.drop_next = self.after(self.drop_next);
             } else {
@@ -132,24 +155,19 @@ impl CoDel {
         self.ecn && queued.as_mut().is_some_and(|queued| queued.packet.mark())
     }
 
-    /// The first packet, and whether the target has been exceeded for an interval (§5.5).
+    /// Whether the target has been exceeded for an interval when the first packet leaves (§5.5).
     #[inline]
-    fn take<P: Packet>(
-        &mut self,
-        now: Time,
-        waiting: &mut impl Source<P>,
-    ) -> (Option<Queued<P>>, bool) {
-        let Some(first) = waiting.pop() else {
-            self.first_above = None;
-            return (None, false);
-        };
+    fn is_late<P: Packet>(&mut self, now: Time, waiting: &impl Source<P>) -> bool {
         let now = clock(now);
-        if now - clock(first.entered) < self.target || waiting.backlog() <= self.mtu {
+        let is_above = waiting.first().is_some_and(|first| {
+            let behind = waiting.backlog() - u64::from(first.bytes());
+            now - clock(first.entered) >= self.target && behind > self.mtu
+        });
+        if !is_above {
             self.first_above = None;
-            return (Some(first), false);
+            return false;
         }
-        let until = *self.first_above.get_or_insert(now + self.interval);
-        (Some(first), now > until)
+        now > *self.first_above.get_or_insert(now + self.interval)
     }
 
     /// Enters the dropping state. Soon after the last time, signals resume at nearly the rate that

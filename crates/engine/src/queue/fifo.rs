@@ -56,6 +56,10 @@ impl<P: Packet> Fifo<P> {
 }
 
 impl<P: Packet> Source<P> for Fifo<P> {
+    fn first(&self) -> Option<&Queued<P>> {
+        self.queue.front()
+    }
+
     fn pop(&mut self) -> Option<Queued<P>> {
         self.pop()
     }

@@ -55,6 +55,12 @@ pub(crate) struct Line<P> {
 }
 
 impl<P: Packet> Line<P> {
+    /// The first packet.
+    #[inline]
+    pub fn first(&self) -> Option<&Queued<P>> {
+        self.packets.front()
+    }
+
     /// Takes the first packet out of the line, and out of the total backlog.
     #[inline]
     pub fn pop(&mut self, all: &mut Waiting) -> Option<Queued<P>> {

@@ -38,6 +38,10 @@ struct Share<'a, P> {
 }
 
 impl<P: Packet> Source<P> for Share<'_, P> {
+    fn first(&self) -> Option<&Queued<P>> {
+        self.line.first()
+    }
+
     fn pop(&mut self) -> Option<Queued<P>> {
         self.line.pop(self.all)
     }
