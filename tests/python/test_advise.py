@@ -96,7 +96,7 @@ def test_every_file_says_the_same(advised: tuple[Path, lab.Advice]) -> None:
     plain = json.loads((out / "advice.json").read_text())
     assert plain.pop("command") is None
     assert "sender/undo.sh" in plain.pop("scripts")
-    assert {"first", "evidence"} <= plain.pop("experiments").keys()
+    assert {"first", "evidence"} <= set(plain.pop("folders"))
     assert plain == json.loads(json.dumps(advice.plain()))
     page = (out / "advice.html").read_text()
     for sentence in plain["says"][:2]:
@@ -990,8 +990,9 @@ def test_changes_of_a_stage_are_found(advised: tuple[Path, lab.Advice], tmp_path
     file = out / "evidence" / "experiment.toml"
     file.write_text(file.read_text() + "\n# changed\n")
     shutil.rmtree(out / "race-2")
-    said = "has no results any more, or its experiment.toml is not the one of its runs"
-    assert api.repeated(out) == [f"race-2 {said}", f"evidence {said}"]
+    assert api.repeated(out) == ["race-2 has no results any more"]
+    (found,) = lab.verify(out).findings
+    assert (found.folder, found.where) == (out / "evidence", "runs.json")
 
 
 def test_the_evidence_is_on_paths_that_the_search_did_not_see() -> None:

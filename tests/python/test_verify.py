@@ -106,6 +106,32 @@ def test_a_law_that_stored_tables_break_is_named(stored: Path) -> None:
     assert "flows, row 0" in broken.what
 
 
+def test_a_list_of_runs_that_was_changed_is_found(stored: Path) -> None:
+    listed = stored / "runs.json"
+    text = listed.read_text()
+    plain = json.loads(text)
+    plain["runs"][0]["repetition"] += 1
+    listed.write_text(json.dumps(plain))
+    (found,) = lab.verify(stored).findings
+    assert (found.folder, found.where) == (stored, "runs.json")
+    assert "run 0 is " in found.what
+    assert "experiment.toml asks for" in found.what
+    plain["runs"].pop()
+    listed.write_text(json.dumps(plain))
+    (found,) = lab.verify(stored).findings
+    assert found.what.startswith(f"has {len(plain['runs'])} runs, and")
+    listed.write_text("{")
+    (found,) = lab.verify(stored).findings
+    assert found.what == "is not the list of runs that tcplab run writes"
+    listed.write_text(text)
+    experiment = stored / "experiment.toml"
+    experiment.write_text(experiment.read_text() + "# changed\n")
+    (found,) = lab.verify(stored).findings
+    assert "is missing, or is not the one of these runs" in found.what
+    listed.unlink()
+    assert not lab.verify(stored).findings
+
+
 @pytest.mark.parametrize("kept", [0, 10, 500])
 def test_a_damaged_table_is_found(stored: Path, kept: int) -> None:
     path = first(stored) / "samples.parquet"

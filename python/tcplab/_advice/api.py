@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -37,10 +36,8 @@ from tcplab._experiment.runnable import Runnable
 from tcplab._run.run import run
 from tcplab._schema import Experiment
 from tcplab._store.atomic_write import put
+from tcplab._store.manifest import RUNS
 from tcplab._text import markup
-
-EXPERIMENT = "experiment.toml"
-"""The experiment of a folder of results."""
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 """How the names of captures end."""
@@ -208,26 +205,15 @@ def varied(asked: Question) -> Question:
 
 
 def _write(advice: Advice, folder: Path, command: str | None, stages: Sequence[str]) -> None:
-    """The page, the same for programs, and the files that put the advice in. The experiments of
-    all stages are remembered by their checksums.
-    """
+    """The page, the same for programs, and the files that put the advice in."""
     files = files_of(advice)
     keep_scripts(folder, files, scripts_of(folder, ADVICE))
     for name, content in _pages(advice, files, command).items():
         put(content, folder / name)
-    experiments = {stage: sum_ for stage in stages if (sum_ := _checksum(folder / stage))}
-    plain = advice.plain() | {
-        "command": command, "scripts": list(files), "experiments": experiments,
-    }  # fmt: skip
+    folders = [stage for stage in stages if (folder / stage).exists()]
+    plain = advice.plain() | {"command": command, "scripts": list(files), "folders": folders}
     text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
     put(f"{text}\n".encode(), folder / ADVICE)
-
-
-def _checksum(stage: Path) -> str | None:
-    """That of the experiment of a stage."""
-    with suppress(OSError):
-        return hashlib.sha256((stage / EXPERIMENT).read_bytes()).hexdigest()
-    return None
 
 
 def _pages(advice: Advice, files: Mapping[str, str], command: str | None) -> dict[str, bytes]:
@@ -302,9 +288,9 @@ def repeated(folder: Path) -> list[str]:
         raise _core.ConfigError(f"{folder}: {error}") from None
     return [
         *(
-            f"{stage} has no results any more, or its {EXPERIMENT} is not the one of its runs"
-            for stage, known in (plain.get("experiments") or {}).items()
-            if _checksum(folder / stage) != known
+            f"{stage} has no results any more"
+            for stage in plain.get("folders") or ()
+            if not (folder / stage / RUNS).exists()
         ),
         *(
             f"{key} is {_short(plain.get(key))}, and the results say {_short(now.get(key))}"

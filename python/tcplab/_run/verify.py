@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
 
 import polars as pl
 
 from tcplab import _core
+from tcplab._experiment.reading import load
 from tcplab._run.backends import other_version
 from tcplab._run.memory import Budget
 from tcplab._run.sandbox import Access, named
 from tcplab._store.long_table import ROWS
-from tcplab._store.manifest import groups_at, is_group
+from tcplab._store.manifest import RUNS, asked, groups_at, is_group
+from tcplab._store.plans import Called, called
 from tcplab._store.read_back import Find, check, parts
 from tcplab._store.remote import at
 from tcplab._store.run_groups import PLANS, TABLES, Loaded, OnDisk
@@ -73,7 +75,8 @@ def verify(
 
     The tables of each run must have the digest that was stored with them, belong to the plan that
     was stored with them, and keep the laws that every run must keep. Every file must have its
-    checksum.
+    checksum. The stored experiment must be the one that the list of runs was made from, and ask for
+    the runs of that list.
 
     Args:
         results: A folder or address of results, a folder of several of these, or the folder of one
@@ -100,8 +103,58 @@ def verify(
     reads = tuple(named(path) for path in allow_read)
     checks = _Checks(again, Budget.of(None).size // threads, reads)
     runs, found = checks.all([*groups.values()], threads)
+    found = [*_of_lists([*groups.values()]), *found]
     wrong = [finding for finding in found if not finding.is_unrepeated]
     return Verification(runs, wrong, [finding for finding in found if finding.is_unrepeated])
+
+
+def _of_lists(groups: Sequence[OnDisk]) -> list[Finding]:
+    """The faults of the lists of runs in the folders of these groups. A folder without a list has
+    none: its results are complete without it.
+    """
+    found = []
+    for folder in dict.fromkeys(group.folder.parent for group in groups):
+        if (folder / RUNS).exists():
+            own = [group for group in groups if group.folder.parent == folder]
+            found += [Finding(folder, None, RUNS, what) for what in _of_list(folder, own)]
+    return found
+
+
+def _of_list(folder: Path, groups: Sequence[OnDisk]) -> Iterator[str]:
+    """The first fault of the list of runs in a folder."""
+    listed = asked(folder)
+    if listed is None:
+        yield "is not the list of runs that tcplab run writes"
+    elif listed.file is None:
+        yield "the experiment beside it is missing, or is not the one of these runs"
+    elif (runs := _runs_of(folder / listed.file, groups)) is not None:
+        if len(runs) != len(listed.runs):
+            yield f"has {len(listed.runs)} runs, and {listed.file} asks for {len(runs)}"
+            return
+        pairs = zip(listed.runs, runs, strict=True)
+        differ = ((at, *pair) for at, pair in enumerate(pairs) if pair[0] != pair[1])
+        for at, one, other in islice(differ, 1):
+            yield f"run {at} is {_said(one)}, and {listed.file} asks for {_said(other)}"
+
+
+def _said(one: Called) -> str:
+    swept = "".join(f", {path} = {text}" for path, text in one.swept)
+    return f"{one.run} ({one.experiment}, repetition {one.repetition}{swept})"
+
+
+def _runs_of(file: Path, groups: Sequence[OnDisk]) -> list[Called] | None:
+    """The runs that an experiment asks for; `None` if they cannot be worked out here: another
+    version made them, something that they need is missing, or their number depends on results.
+    """
+    try:
+        texts = next((texts for group in groups if (texts := group.plan_texts())), {})
+        ran = _core.Plan.from_json(next(iter(texts.values())))
+        if other_version(ran):
+            return None
+        plans = load(file).plans(ran.backend, kernel=ran.kernel)
+    except (_core.ConfigError, _core.KernelError, OSError, StopIteration, ValueError):
+        return None
+    return None if any(plan.until for plan in plans) else called(plans)
 
 
 def _groups(place: Path) -> list[OnDisk]:
