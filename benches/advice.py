@@ -144,7 +144,7 @@ def kernel(count: int, seed: int) -> None:
             log_uniform(draw, 5, 50), log_uniform(draw, 10, 150), draw.uniform(0.05, 2),
             draw.choice([0.0, 0.0005, 0.002, 0.01]), draw.choice(["cubic", "newreno"]),
         )  # fmt: skip
-        advice = asked(plain, 10_000 * number + 1, "linux", budget_s=120)
+        advice = asked(plain, 10_000 * number + 1, "linux", budget_s=600)
         predicted, measured = advice.gain(), advice.gain(backend="linux")
         if predicted is None or measured is None or measured.low is None or measured.high is None:
             continue

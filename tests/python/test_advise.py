@@ -397,7 +397,8 @@ def test_transfers_that_had_not_ended_are_counted(tmp_path: Path) -> None:
     # With 2 % loss, NewReno has about 2.5 Mbit/s and needs 13 s for 4 MB, BBR half of that.
     path = ["--rate", "10M", "--loss", "2%", "--duration", "8s", "--traffic", "4MB"]
     said = told(tmp_path / "some", *path, "--cc", "newreno", "--change", "cc=bbr")
-    assert "12 of 12 with today's setting, 0 of 12 with the change" in " ".join(said)
+    expected = r"(\d+) of \1 with today's setting, 0 of \1 with the change"
+    assert re.search(expected, " ".join(said))
 
 
 def test_times_of_microseconds_are_told_apart(tmp_path: Path) -> None:
@@ -745,7 +746,8 @@ def test_the_number_of_seeds_is_the_same_wherever_it_is_told(
     notes = words.left_out(found)
     assert f"the evidence has {gain.seeds} in place of 40 seeds" in notes[0]
     assert f"the harm to others has {found.plain()['harm']['seeds']} in place of 40" in notes[1]
-    assert {one["seeds"] for one in found.plain()["gains"]} == {gain.seeds}
+    own = [one for one in found.plain()["gains"] if one["candidate"] == found.candidate.name]
+    assert {one["seeds"] for one in own} == {gain.seeds}
 
 
 def test_what_does_harm_alone_is_told_apart(advised: tuple[Path, lab.Advice]) -> None:

@@ -157,9 +157,10 @@ class Advice:
         ]
 
     def seeds(self) -> dict[str, int]:
-        """By stage, how many seeds it has."""
+        """By stage, how many seeds it has; the evidence, for what is advised."""
+        own = [one for one in self.gains if one.candidate == self.candidate.name]
         found = {
-            "evidence": min((one.seeds for one in self.gains), default=0),
+            "evidence": min((one.seeds for one in own or self.gains), default=0),
             "confirmation": min((one.seeds for one in self.kernel), default=0),
             BESIDE: 0 if self.harm is None else int(self.harm["seeds"]),
         }
@@ -220,11 +221,8 @@ class Advice:
 
 def concluded(question: Question, folder: Path, log: Log) -> Advice:
     """The conclusions from the results of all stages. Equal results give equal advice."""
-
-    def rows(stage: str) -> pl.DataFrame | None:
-        return table(stored(folder / stage), question) if stage in log.stages else None
-
-    evidence, confirming = rows("evidence"), rows("confirmation")
+    evidence = rows_of([EVIDENCE, REFINEMENT], question, folder, log.stages)
+    confirming = rows_of(["confirmation"], question, folder, log.stages)
     gains = (
         found(evidence, question.goals, "sim", max(len(log.finalists), 1))
         if evidence is not None
@@ -266,6 +264,14 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
     )  # fmt: skip
 
 
+def rows_of(
+    stages: Sequence[str], question: Question, folder: Path, done: Sequence[str]
+) -> pl.DataFrame | None:
+    """The runs of those of the stages that are done."""
+    found = [table(stored(folder / one), question) for one in stages if one in done]
+    return pl.concat(found) if found else None
+
+
 def _ends(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     """By setting, how many transfers had not ended, and of how many."""
     if OPEN not in rows.columns:
@@ -296,6 +302,12 @@ def harm_in(results: Results, question: Question, candidate: Candidate) -> dict[
         told["lasts"] = WHILE in swept(results) and WHILE not in question.over
     return told
 
+
+EVIDENCE = "evidence"
+"""The stage that examines the finalists."""
+
+REFINEMENT = "refinement"
+"""The stage with more seeds of the advised setting."""
 
 WHILE = "duration"
 """The key of paths by which a run is as long as its transfers."""

@@ -40,7 +40,11 @@ FRESH = 1000
 SEEDS = 12
 """How many seeds the evidence has at least, on one path."""
 
-MOST_SEEDS = 40
+MOST_SEEDS_EACH = 40
+"""How many it has at most, of each setting that is examined."""
+
+MOST_SEEDS = 400
+"""How many the advised setting has at most."""
 
 SEEDS_EACH = 3
 """How many seeds each path has where there are many."""
@@ -329,8 +333,8 @@ def seeds_needed(rows: pl.DataFrame, goal: Goal, candidate: str, part: float = 0
         return SEEDS
     mean, spread = abs(float(values.mean() or 0.0)), float(values.std() or 0.0)  # type: ignore[arg-type]
     wanted = part * max(mean, goal.worth)
-    needed = math.ceil((2.2 * spread / wanted) ** 2) if wanted else MOST_SEEDS
-    return min(max(needed, SEEDS), MOST_SEEDS)
+    needed = math.ceil((2.2 * spread / wanted) ** 2) if wanted else MOST_SEEDS_EACH
+    return min(max(needed, SEEDS), MOST_SEEDS_EACH)
 
 
 def harm(rows: pl.DataFrame, candidate: str) -> dict[str, Any] | None:

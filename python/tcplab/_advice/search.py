@@ -12,14 +12,18 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._advice import causes, terrain
-from tcplab._advice.advice import BESIDE, WHILE, Advice, Log, concluded, has_flow_beside
-from tcplab._advice.evidence import (
-    FRESH,
-    MOST_SEEDS,
-    SEEDS,
-    seeds_each,
-    seeds_needed,
+from tcplab._advice.advice import (
+    BESIDE,
+    EVIDENCE,
+    REFINEMENT,
+    WHILE,
+    Advice,
+    Log,
+    concluded,
+    has_flow_beside,
+    rows_of,
 )
+from tcplab._advice.evidence import FRESH, MOST_SEEDS, SEEDS, Gain, seeds_each, seeds_needed
 from tcplab._advice.goals import TIMES
 from tcplab._advice.levers import TODAY, Candidate
 from tcplab._advice.question import Question
@@ -27,7 +31,6 @@ from tcplab._advice.race import differs, race
 from tcplab._advice.stages import Laboratory, table
 from tcplab._advice.terrain import milliseconds
 from tcplab._results.results import Results
-from tcplab._store.manifest import stored
 from tcplab._text.english import counted, were
 from tcplab.statistics import FEWEST
 
@@ -118,6 +121,7 @@ def advised(
         singles_decide = not search.conclude().candidate.settings
         if singles_decide:
             _promote(search)
+        _refine(search)
         if BESIDE in also:
             _beside(search)
         _confirm(search, backend)
@@ -236,8 +240,46 @@ def _single(search: _Search) -> list[Candidate]:
     return singles
 
 
+FOR_REFINEMENT = 0.25
+"""The share of the time left for more seeds of the advised setting."""
+
+PART = 0.25
+"""An interval is to be no wider than this share of the gain."""
+
+
+def _refine(search: _Search) -> None:
+    """Runs the advised setting with more seeds, where the interval of its gain is wide."""
+    laboratory, question = search.laboratory, search.question
+    advice = search.conclude()
+    if not advice.candidate.settings or len(points := question.fresh()) > 1:
+        return
+    had = len(search.seeds)
+    fits = laboratory.fitting(FOR_REFINEMENT * laboratory.left_s(), 1, 2)
+    more = min(_seeds_wanted(advice.gain(), had) - had, fits)
+    if more > 0:
+        seeds = range(search.seeds.stop, search.seeds.stop + more)
+        with search.stage(REFINEMENT, f"evidence {counted(more, 'more seed')} of the advised one"):
+            laboratory.run(REFINEMENT, [Candidate(), advice.candidate], points, seeds)
+
+
+def _seeds_wanted(gain: Gain | None, least: int) -> int:
+    """How many seeds make the interval of a gain no wider than a part of it, as far as those that
+    there are can say.
+    """
+    if gain is None or gain.low is None or gain.high is None or not gain.gain:
+        return least
+    width, wanted = gain.high - gain.low, PART * abs(gain.gain)
+    return int(min(max(math.ceil(gain.n * (width / wanted) ** 2), least), MOST_SEEDS))
+
+
 FOR_KERNEL = 0.6
 """The share of the time left for the kernel."""
+
+ROUNDS_OF_KERNEL = 3
+"""How often the number of seeds is worked out again from the kernel's own runs."""
+
+FEWEST_ON_KERNEL = 10
+"""So many seeds the kernel has at least, on one path."""
 
 KERNEL_COSTS = 4
 """A run on the kernel takes so many times as long as one on `sim`, about."""
@@ -282,9 +324,9 @@ def _confirm(search: _Search, backend: str | None) -> None:
                 one = laboratory.run("confirmation", pair, points, two, backend="linux")
                 if not differs(table(one, question), question):
                     return
-            number = seeds_each(len(points))
+            wanted = seeds_each(len(points))
             if len(points) == 1:
-                number = _seeds_for_kernel(search, advice)
+                wanted = _seeds_wanted(advice.gain(), FEWEST_ON_KERNEL)
             pair_s = 2 * len(points) * max(run_s, 1e-3) / laboratory.threads
             fits = int(max(laboratory.left_s(), 0.0) / pair_s)
             if backend is None and fits < least - 1:
@@ -292,10 +334,18 @@ def _confirm(search: _Search, backend: str | None) -> None:
                     f"that takes about {(least - 1) * pair_s - laboratory.left_s():.0f} s more "
                     "than the budget has"
                 )
-            log.seeds["confirmation"] = number
-            number = min(max(int(FOR_KERNEL * fits), least), number)
-            seeds = range(first.start, first.start + number)
-            laboratory.run("confirmation", pair, points, seeds, backend="linux")
+            number = 0
+            for _ in range(ROUNDS_OF_KERNEL):
+                log.seeds["confirmation"] = wanted
+                fits = int(FOR_KERNEL * max(laboratory.left_s(), 0.0) / pair_s)
+                if number and (wanted <= number or not fits):
+                    break
+                number = min(max(number + fits, least), wanted)
+                seeds = range(first.start, first.start + number)
+                laboratory.run("confirmation", pair, points, seeds, backend="linux")
+                if len(points) == 1:
+                    # The kernel's runs may differ more from each other than those of `sim`.
+                    wanted = _seeds_wanted(search.conclude().gain(backend="linux"), number)
     except (_core.KernelError, _core.RunError) as error:
         log.stages.remove("confirmation")
         log.backend = None
@@ -304,18 +354,6 @@ def _confirm(search: _Search, backend: str | None) -> None:
 
 def _first(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".")
-
-
-def _seeds_for_kernel(search: _Search, advice: Advice) -> int:
-    """So many that the interval is no wider than a quarter of the gain, as far as runs on `sim` can
-    say.
-    """
-    gain = advice.gain()
-    if gain is None or gain.low is None or gain.high is None:
-        return SEEDS
-    width, wanted = gain.high - gain.low, abs(gain.gain) / 4
-    needed = gain.n * (width / wanted) ** 2 if wanted else MOST_SEEDS
-    return int(min(max(needed, 10), MOST_SEEDS))
 
 
 def _explain(search: _Search) -> None:
@@ -356,7 +394,10 @@ def _beside(search: _Search) -> None:
         with search.stage(
             BESIDE, "beside   a flow of CUBIC beside today's setting and the advised"
         ):
-            run_beside(search.laboratory, advice.candidate, BESIDE, seeds)
+            rows = rows_of(
+                [EVIDENCE, REFINEMENT], question, search.laboratory.folder, search.log.stages
+            )
+            run_beside(search.laboratory, advice.candidate, BESIDE, seeds, rows)
 
 
 def seeds_beside(question: Question) -> range:
@@ -366,12 +407,20 @@ def seeds_beside(question: Question) -> range:
 
 
 def run_beside(
-    laboratory: Laboratory, candidate: Candidate, stage: str, seeds: range | None = None
+    laboratory: Laboratory,
+    candidate: Candidate,
+    stage: str,
+    seeds: range | None = None,
+    evidence: pl.DataFrame | None = None,
 ) -> Results:
-    """A flow of CUBIC beside today's setting and beside a candidate."""
-    question = laboratory.question
+    """A flow of CUBIC beside today's setting and beside a candidate. `evidence` has the runs of
+    both alone; by default all runs of the stage of that name.
+    """
+    question, folder = laboratory.question, laboratory.folder
+    if evidence is None:
+        evidence = rows_of([EVIDENCE], question, folder, [EVIDENCE])
     flow, nodes = question.mine()[0], question.plan["nodes"]
-    points = _while_transfers(laboratory, candidate)
+    points = _while_transfers(question, candidate, evidence)
     shortest_ms = min(milliseconds(one.get(WHILE)) or math.inf for one in points)
     jitter_us = 1000 * min(BESIDE_JITTER_MS, shortest_ms / 10)
     entry = {
@@ -387,17 +436,17 @@ def run_beside(
     )
 
 
-def _while_transfers(laboratory: Laboratory, candidate: Candidate) -> list[dict[str, Any]]:
+def _while_transfers(
+    question: Question, candidate: Candidate, rows: pl.DataFrame | None
+) -> list[dict[str, Any]]:
     """The paths of the evidence. Where all flows are transfers of a given size, a run lasts only as
     long as the slower of today's setting and the candidate takes there: whoever shares the link
     with them loses nothing afterwards.
     """
-    question = laboratory.question
     points, goal = question.fresh(), question.goal
     sized = all(flow["traffic"].get("size") is not None for flow in question.mine())
-    if not sized or goal.name not in TIMES or WHILE in question.over:
+    if not sized or goal.name not in TIMES or WHILE in question.over or rows is None:
         return points
-    rows = table(stored(laboratory.folder / "evidence"), question)
     own = rows.filter(pl.col("candidate").is_in([TODAY, candidate.name]))
     means = own.group_by("point", "candidate", maintain_order=True).agg(pl.col(goal.name).mean())
     slowest = means.group_by("point", maintain_order=True).agg(pl.col(goal.name).max())
