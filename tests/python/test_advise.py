@@ -17,7 +17,7 @@ import pytest
 
 import tcplab as lab
 from tcplab._advice import api, limits, phrases, search, terrain, words
-from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
+from tcplab._advice.advice import NOTHING, UNDECIDED, UNFINISHED, Log, concluded
 from tcplab._advice.api import advice_in
 from tcplab._advice.distributions import Distribution
 from tcplab._advice.evidence import found, preferred
@@ -890,6 +890,54 @@ def test_limits_that_no_setting_can_keep_are_refused(limit: str, why: str) -> No
         question(loaded(lossy()), limits_=[limit])
 
 
+def test_limits_that_exclude_each_other_are_refused() -> None:
+    exclusive = ["latency <= 50 ms", "latency >= 60 ms"]
+    with pytest.raises(lab.ConfigError, match="'latency <= 50 ms' and 'latency >= 60 ms' exclude"):
+        question(loaded(lossy()), limits_=exclusive)
+
+
+def test_what_may_not_change_is_not_to_be_changed() -> None:
+    with pytest.raises(lab.ConfigError, match="change: cc: is changed at the sender, and `may` al"):
+        question(loaded(lossy()), may=["receiver"], change={"cc": ["bbr"]})
+    asked = question(loaded(lossy()), change={"rmem": ["1 MB"]})
+    assert asked.asked["may"] == ["receiver"]
+
+
+def test_questions_with_other_seeds_have_no_run_in_common() -> None:
+    # 400 seeds at most, and 64 paths whose seeds are 10,000 apart.
+    begin = [question(loaded(lossy(seed=seed)), change=CHANGE).seed for seed in (0, 1, 2, 3)]
+    assert begin[1] == 1
+    assert min(abs(one - other) for one in begin for other in begin if one != other) >= 1_000_000
+    assert len(set(begin)) == 4
+    assert max(begin) < 2**53
+
+
+def test_an_answer_that_is_missing_is_found(
+    advised: tuple[Path, lab.Advice], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(advised[0], out)
+    (out / "advice.json").unlink()
+    assert main(["verify", str(out)]) == 1
+    assert "advice.json is missing" in capsys.readouterr().out
+
+
+def test_a_question_that_fails_leaves_no_answer_to_another(
+    advised: tuple[Path, lab.Advice], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(advised[0], out)
+    plain = lossy()
+    plain["network"]["dumbbell"]["loss"] = 1.0
+    with (
+        pytest.warns(lab.TcplabWarning, match="answer to another question, which is replaced"),
+        pytest.raises(lab.ConfigError, match="nothing arrives"),
+    ):
+        advice_in(question(loaded(plain), change=CHANGE), out, backend="sim", budget_s=600,
+                  progress=False, replaces=True)  # fmt: skip
+    assert not [*out.glob("advice.*"), *out.glob("apply/**/*.sh")]
+
+
 def test_links_that_change_may_keep_limits_that_they_break_at_first() -> None:
     plain = lossy()
     plain["network"]["dumbbell"]["rate_changes"] = [["1 s", "20 Mbit/s"]]
@@ -963,7 +1011,7 @@ def test_few_settings_of_many_are_no_reason_to_change_nothing(
 
     monkeypatch.setattr(search, "race", short)
     advice = asked(lossy(), tmp_path, change={"initial_window": [9, 11]})
-    assert advice.verdict == NOTHING
+    assert advice.verdict == UNDECIDED
     (said, *_) = words.answer(advice)
     assert said.startswith("Nothing can be told yet: ")
     assert "of the 2 of 7 settings that there was time for" in said

@@ -22,9 +22,13 @@ from tcplab._advice.stages import short, swept, table
 from tcplab._results.results import Results
 from tcplab._store.manifest import stored
 
-CHANGE, NOTHING, UNCONFIRMED, UNFINISHED = "change", "nothing", "not confirmed", "unfinished"
-"""Verdicts: change settings; nothing is distinguishably better; the kernel does not confirm the
-simulator; the search was stopped before the evidence.
+CHANGE, NOTHING, UNDECIDED = "change", "nothing", "cannot be told"
+"""Verdicts: change settings; nothing is distinguishably better; there was no time for some of the
+settings, or for most transfers to end.
+"""
+
+UNCONFIRMED, UNFINISHED = "not confirmed", "unfinished"
+"""Verdicts: the kernel does not confirm the simulator; the search was stopped before the evidence.
 """
 
 FORMAT = 1
@@ -107,7 +111,7 @@ class Advice:
     question: Question
     log: Log
     verdict: str
-    """`change`, `nothing`, `not confirmed` or `unfinished`."""
+    """`change`, `nothing`, `cannot be told`, `not confirmed` or `unfinished`."""
     candidate: Candidate
     """The advised settings; none where nothing is to change."""
     gains: list[Gain]
@@ -133,16 +137,15 @@ class Advice:
         """Whether more than half of the transfers or pages had not ended with the run, with every
         setting that was examined.
         """
-        ends = self.open.values()
-        return any(of for _, of in ends) and all(2 * left > of for left, of in ends)
+        return is_cut_short(self.open)
 
     def tried(self) -> int:
         """How many settings the search tried."""
         return self.log.rounds[0][0] if self.log.rounds else 0
 
-    def has_tried_few(self) -> bool:
-        """Whether the search had no time for most settings."""
-        return len(self.log.left_out) > self.tried()
+    def has_left_out(self) -> bool:
+        """Whether the search had no time for some settings."""
+        return bool(self.log.left_out)
 
     def breaches(self) -> list[Kept]:
         """The limits that today's setting breaks."""
@@ -237,7 +240,10 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
     candidate, preference = Candidate(), None
     if several and evidence is not None:
         candidate, preference = preferred(several, evidence, question.goals)
+    ends = _ends(evidence) if evidence is not None else {}
     verdict = _verdict(question, log, candidate, [*gains, *kernel], limits)
+    if verdict == NOTHING and (log.left_out or is_cut_short(ends)):
+        verdict = UNDECIDED
     loss = None
     if "beside" in log.stages and candidate.settings:
         loss = harm_in(stored(folder / "beside"), question, candidate)
@@ -257,7 +263,6 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
     if question.over and evidence is not None and candidate.settings:
         told = evidence.filter(pl.col("candidate").is_in([TODAY, candidate.name]))
         paths = by_point(told, question.goal)
-    ends = _ends(evidence) if evidence is not None else {}
     return Advice(
         question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths, ends, limits,
         preference,
@@ -270,6 +275,12 @@ def rows_of(
     """The runs of those of the stages that are done."""
     found = [table(stored(folder / one), question) for one in stages if one in done]
     return pl.concat(found) if found else None
+
+
+def is_cut_short(ends: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether more than half of the transfers had not ended, with every setting."""
+    several = ends.values()
+    return any(of for _, of in several) and all(2 * left > of for left, of in several)
 
 
 def _ends(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:

@@ -19,6 +19,7 @@ from tcplab._advice.goals import measured
 from tcplab._advice.kept import (
     ADVICE,
     APPLY,
+    HEAD,
     QUESTION,
     alone_in,
     ask,
@@ -170,7 +171,7 @@ def advice_in(
     laboratory = Laboratory(asked, folder, budget_s, workers, progress)
     text = toml_writer.written(asked.plain | {"advise": asked.asked})
     with alone_in(folder):
-        ask(f"# What `tcplab advise` was asked.\n\n{text}", folder / QUESTION, replaces=replaces)
+        ask(f"{HEAD}\n{text}", folder / QUESTION, replaces=replaces)
         say(f"path     {phrases.path(asked)}")
         try:
             found, is_stopped = advised(
@@ -266,8 +267,13 @@ def repeated(folder: Path) -> list[str]:
     Raises:
         ConfigError: There is no advice in the folder, or its files are damaged.
     """
+    if not (folder / ADVICE).exists():
+        return [f"{ADVICE} is missing"]
     try:
         plain = json.loads((folder / ADVICE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _core.ConfigError(f"{folder / ADVICE}: {error}") from None
+    try:
         asked = question(load(folder / QUESTION))
         advice = read(folder, asked)
         now = json.loads(json.dumps(advice.plain()))
@@ -284,7 +290,9 @@ def repeated(folder: Path) -> list[str]:
             for name, text in written.items()
             if name not in missing and (folder / name).read_bytes() != text
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except KeyError:
+        return [f"{QUESTION} is not the question that the results belong to"]
+    except (OSError, ValueError, TypeError) as error:
         raise _core.ConfigError(f"{folder}: {error}") from None
     return [
         *(

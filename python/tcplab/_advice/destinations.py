@@ -16,7 +16,7 @@ from typing import Any
 
 from tcplab import _core
 from tcplab._advice import applied, phrases
-from tcplab._advice.advice import BESIDE, UNFINISHED, Advice, harm_in, read
+from tcplab._advice.advice import BESIDE, UNDECIDED, UNFINISHED, Advice, harm_in, read
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
 from tcplab._advice.kept import (
@@ -324,13 +324,18 @@ def grouped(
 HEADS = ("destination", "prefix", "setting", "goal", "gain", "others lose")
 
 
+OPEN = {UNFINISHED: "not finished", UNDECIDED: "cannot be told yet"}
+"""By verdict, what the table has in place of a setting."""
+
+
 def rows(several: Sequence[Chosen]) -> list[list[str]]:
     """A row for each destination."""
     found = []
     for one in several:
         goal, harm, told = one.own.question.goal, one.harm, one.gain
-        is_open = one.own.verdict == UNFINISHED and not one.candidate.settings
-        name = "not finished" if is_open else one.candidate.name
+        name = one.candidate.name
+        if not one.candidate.settings:
+            name = OPEN.get(one.own.verdict, name)
         row = [one.destination.name, str(one.destination.prefix), name, goal.name]
         if told is None or told.low is None:
             row.append("-")
@@ -398,6 +403,8 @@ def repeated(folder: Path) -> list[str]:
     Raises:
         ConfigError: The files of the folder are damaged.
     """
+    if not (folder / DESTINATIONS).exists():
+        return [f"{DESTINATIONS} is missing"]
     try:
         stored = json.loads((folder / DESTINATIONS).read_text(encoding="utf-8"))
         several = destinations(folder / LISTED)
@@ -416,12 +423,21 @@ def repeated(folder: Path) -> list[str]:
     return [f"{name} is not what the results say" for name in other]
 
 
+def _short_of_time(several: Sequence[Chosen]) -> str:
+    short = [one.destination.name for one in several if one.own.has_left_out()]
+    return (
+        f"Not all settings were tried for want of time: {', '.join(short)}. A larger budget tries "
+        "them."
+    )
+
+
 def _blocks(several: Sequence[Chosen], files: Mapping[str, str], command: str) -> list[Block]:
     pages = [f"`{place_of(k, one.destination)}/advice.html`" for k, one in enumerate(several)]
     number = len({one.candidate for one in several})
     settings = "1 setting" if number == 1 else f"{number} settings"
     return [
         Heading(f"Advice for {len(several)} destinations: {settings}", 1),
+        *([_short_of_time(several)] if any(one.own.has_left_out() for one in several) else []),
         "Each destination has the setting that is best for it, or one of another that is no more "
         f"than {100 * NEAR:g} % behind, so that there are few. Gains are over today's setting, of "
         f"{SEEDS} runs with seeds that no search has used. What others lose is the goodput of a "

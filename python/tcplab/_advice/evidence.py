@@ -373,7 +373,7 @@ def by_point(rows: pl.DataFrame, goal: Goal) -> list[dict[str, Any]]:
             low, high = limits(several, to, LEVEL_OF_CELLS, "normal")
         result.append(
             {"point": str(point), "candidate": str(name), "gain": to(gain), "low": low,
-             "high": high,
-             "n": len(several)}
+             "high": high, "n": len(several), "today": sum(other) / len(other),
+             "advised": sum(one) / len(one)}
         )  # fmt: skip
     return result

@@ -22,6 +22,9 @@ QUESTION = "question.toml"
 DESTINATIONS = "destinations.json"
 """The same of advice for several destinations."""
 
+HEAD = "# What `tcplab advise` was asked.\n"
+"""The first line of a question."""
+
 LISTED = "destinations.toml"
 """The file of destinations, as it was given."""
 
@@ -73,8 +76,7 @@ def ask(text: str, file: Path, *, replaces: bool) -> None:
             stacklevel=2,
         )
         for name in held:
-            if name != file.name:
-                _remove(folder, name)
+            _remove(folder, name)
     folder.mkdir(parents=True, exist_ok=True)
     put(text.encode(), file)
 
@@ -119,6 +121,21 @@ def scripts_of(folder: Path, file: str) -> list[str]:
     except (OSError, ValueError, KeyError, TypeError):
         return []
     return [name for name in named if _is_below(name)] if isinstance(named, list) else []
+
+
+def is_asked(folder: Path) -> bool:
+    """Whether a folder has a question of `tcplab advise`, answered or not."""
+    try:
+        return (folder / QUESTION).read_text(encoding="utf-8").startswith(HEAD)
+    except (OSError, UnicodeDecodeError):
+        return (folder / ADVICE).exists()
+
+
+def is_listed(folder: Path) -> bool:
+    """Whether a folder has advice for several destinations, finished or not."""
+    if (folder / DESTINATIONS).exists():
+        return True
+    return (folder / LISTED).is_file() and any(map(is_asked, folder.iterdir()))
 
 
 def _is_below(name: Any) -> bool:

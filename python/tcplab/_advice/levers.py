@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,6 +116,12 @@ def word(value: Any) -> str:
     return str(value)
 
 
+def sides_of(names: Iterable[str]) -> list[str]:
+    """The sides at which settings are changed, where each has one."""
+    found = {LEVERS[name][0] if name in LEVERS else "" for name in names}
+    return [] if "" in found else [side for side in SIDES if side in found]
+
+
 def tried(
     today: Mapping[str, Any],
     sides: Sequence[str],
@@ -136,15 +142,7 @@ def tried(
             raise ConfigError(f"keep: there is no setting {name!r}; there are {', '.join(known)}")
     if change:
         for name in change:
-            if name not in today and name in known and "cc" not in today:
-                raise ConfigError(
-                    f"change: {name}: flows of UDP have no such setting; there are "
-                    f"{', '.join(today)}"
-                )
-            if name not in today:
-                raise ConfigError(
-                    f"change: there is no setting {name!r}; there are {', '.join(today)}"
-                )
+            _check(name, known, today, sides)
         values = {name: list(given) for name, given in change.items() if name not in keep}
     else:
         values = {
@@ -174,6 +172,23 @@ def tried(
             "nothing may be changed: every value that would be tried is today's, or kept"
         )
     return found
+
+
+def _check(
+    name: str, known: Mapping[str, str], today: Mapping[str, Any], sides: Sequence[str]
+) -> None:
+    """Refuses a setting that is to change and cannot: `known` has the side of settings."""
+    if name not in today and name in known and "cc" not in today:
+        raise ConfigError(
+            f"change: {name}: flows of UDP have no such setting; there are {', '.join(today)}"
+        )
+    if name not in today:
+        raise ConfigError(f"change: there is no setting {name!r}; there are {', '.join(today)}")
+    if (side := known.get(name, "sender")) and side not in sides:
+        raise ConfigError(
+            f"change: {name}: is changed at the {side}, and `may` allows changes only at the "
+            f"{' and the '.join(sides)}"
+        )
 
 
 def parameters(name: str, today: Any) -> list[Setting]:

@@ -45,7 +45,13 @@ def read(texts: Sequence[str], flows: Sequence[Mapping[str, Any]]) -> list[Limit
     Raises:
         ConfigError: A limit is none, or the flows give its goal no number.
     """
-    return [_read(text, flows) for text in texts]
+    limits = [_read(text, flows) for text in texts]
+    for one in limits:
+        for other in limits:
+            is_pair = one.goal == other.goal and one.is_most and not other.is_most
+            if is_pair and one.value < other.value:
+                raise ConfigError(f"limits: {one.text!r} and {other.text!r} exclude each other")
+    return limits
 
 
 def check(
@@ -65,7 +71,7 @@ def check(
             least = sum(trips) / len(trips)
             if limit.value < least:
                 raise ConfigError(
-                    f"limits: {limit.text!r}: no setting keeps it, since the round trip without "
+                    f"limits: {limit.text!r}: cannot be met, since the round trip without "
                     f"queues is {least:g} ms"
                 )
         if limit.goal.name == "goodput" and not limit.is_most and len(slowest) == 1:
@@ -73,7 +79,7 @@ def check(
             rate = number_of(lanes[number]["rate"], "mbit_s") if number is not None else None
             if rate and limit.value > rate:
                 raise ConfigError(
-                    f"limits: {limit.text!r}: no setting keeps it, since the rate of the "
+                    f"limits: {limit.text!r}: cannot be met, since the rate of the "
                     f"bottleneck is {rate:g} Mbit/s"
                 )
 

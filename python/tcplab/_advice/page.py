@@ -10,7 +10,7 @@ import altair as alt
 
 from tcplab import _core
 from tcplab._advice import phrases, terrain, words
-from tcplab._advice.advice import CHANGE, NOTHING, UNCONFIRMED, Advice
+from tcplab._advice.advice import CHANGE, NOTHING, UNCONFIRMED, UNDECIDED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.levers import TODAY
 from tcplab._advice.question import Question
@@ -22,6 +22,7 @@ from tcplab.plot._style import COLOURS, data, styled
 TITLES = {
     CHANGE: "Advice: {}",
     NOTHING: "Advice: change nothing",
+    UNDECIDED: "Advice: nothing can be told",
     UNCONFIRMED: "Advice: nothing that the kernel confirms",
 }
 
@@ -29,10 +30,7 @@ TITLES = {
 def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> list[Block]:
     """The page."""
     title = TITLES.get(advice.verdict, "Advice: not finished")
-    is_open = advice.is_cut_short() or advice.has_tried_few()
-    if advice.verdict == NOTHING and is_open:
-        title = "Advice: nothing can be told"
-    elif advice.verdict == NOTHING and advice.breaches():
+    if advice.verdict == NOTHING and advice.breaches():
         title = "Advice: nothing that keeps the limits"
     page: list[Block] = [
         Heading(title.format(advice.candidate.name), 1),
@@ -273,6 +271,8 @@ def _paths(advice: Advice) -> Rows:
     rows = [
         [
             one["point"],
+            phrases.number(one["today"]),
+            phrases.number(one["advised"]),
             phrases.gain(goal, one["gain"]),
             "-"
             if one["low"] == one["high"]
@@ -281,10 +281,14 @@ def _paths(advice: Advice) -> Rows:
         ]
         for one in sorted(advice.paths, key=lambda one: one["gain"])
     ]
-    heads = [", ".join(advice.question.over), "gain", "99 % interval (normal data)", "runs"]
-    if all(row[2] == "-" for row in rows):
+    unit = f" ({goal.unit})" if goal.unit else ""
+    heads = [
+        ", ".join(advice.question.over), f"today{unit}", f"with the change{unit}", "gain",
+        "99 % interval (normal data)", "runs",
+    ]  # fmt: skip
+    if all(row[4] == "-" for row in rows):
         # Few runs of one path have no interval that says anything.
-        heads, rows = heads[:2] + heads[3:], [row[:2] + row[3:] for row in rows]
+        heads, rows = heads[:4] + heads[5:], [row[:4] + row[5:] for row in rows]
     return Rows(heads, rows)
 
 

@@ -43,6 +43,18 @@ SETTING = re.compile(r"(flows(\[\d+\]|\.[^.]+)\.)?(stack\.\w+|cc)(\.\w+)?")
 SEEDS_OF_PATH = 10_000
 """The seeds of each path begin so far after those of the path before."""
 
+APART = 1_000_000
+"""The seeds of a question begin so far after those of a question whose seed is one less."""
+
+
+def seed_of(given: int) -> int:
+    """Where the seeds of a question begin, by the seed of its experiment."""
+    return 1 + (given - 1) % MOST * APART
+
+
+MOST = 2**32
+"""So many questions have seeds of their own."""
+
 VARIOUS = "various"
 """The stand-in for today's value where flows have different ones."""
 
@@ -77,8 +89,10 @@ class Question:
 
     @property
     def seed(self) -> int:
-        """Where seeds begin."""
-        return int(self.plan["seed"])
+        """Where seeds begin. Neighbouring seeds of an experiment begin far apart: no two questions
+        have a run in common, so their answers are independent.
+        """
+        return seed_of(int(self.plan["seed"]))
 
     def points(self) -> list[dict[str, Any]]:
         """The paths of the search."""
@@ -178,7 +192,7 @@ def _question(
     change: Mapping[str, Sequence[Any]] | None,
     over: Mapping[str, Any],
 ) -> Question:
-    seed = experiment.plans("sim")[0].seed
+    seed = seed_of(experiment.plans("sim")[0].seed)
     contained = experiment.contained()
     plain = dict(contained if contained is not None else experiment.to_dict())
     asked = dict(plain.pop("advise", None) or {})
@@ -197,7 +211,7 @@ def _question(
         plan = json.loads(first.plans("sim")[0].to_json())
     names, entries = _flows(plan, asked.get("flows") or [])
     mine = [flow for flow in plan["flows"] if flow["name"] in names]
-    sides = asked.get("may") or list(DEFAULT_SIDES)
+    sides = asked.get("may") or levers.sides_of(asked.get("change") or ()) or list(DEFAULT_SIDES)
     if "all" in sides:
         sides = list(levers.SIDES)
     for side in sides:

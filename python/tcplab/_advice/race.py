@@ -149,8 +149,9 @@ def race(laboratory: Laboratory) -> Race:
         return found
     if found.rows["goodput"].max() == 0:
         raise ConfigError(
-            "nothing arrives over this path, today or with any setting that was tried, so there is "
-            "nothing to compare"
+            f"nothing arrives over this path within {question.plan['duration']}, today or with any "
+            "setting that was tried, so there is nothing to compare; give a longer `duration` if "
+            "the path is slow"
         )
     found.singles = _singles(alive, ranked)
     found.promising = [it for it in found.singles.values() if ranked[it.name] < ranked[TODAY]]

@@ -150,7 +150,11 @@ def _search(search: _Search) -> None:
     for what in found.shortened:
         search.shortened(what)
     log.needs_s = found.needs_s
-    search.rows, search.is_random = found.rows, found.is_random
+    search.rows = found.rows
+    search.is_random = found.is_random
+    if found.finalists:
+        own = pl.col("candidate").is_in([TODAY, *(one.name for one in found.finalists)])
+        search.is_random &= differs(found.rows.filter(own), search.question)
     search.promising = found.promising
 
 

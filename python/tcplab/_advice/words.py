@@ -8,7 +8,14 @@ from itertools import groupby
 from typing import Any
 
 from tcplab._advice import terrain
-from tcplab._advice.advice import BESIDE, NOTHING, UNCONFIRMED, Advice, has_flow_beside
+from tcplab._advice.advice import (
+    BESIDE,
+    NOTHING,
+    UNCONFIRMED,
+    UNDECIDED,
+    Advice,
+    has_flow_beside,
+)
 from tcplab._advice.evidence import DELAY_BESIDE, Gain
 from tcplab._advice.goals import GOALS, Goal
 from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, Kept
@@ -64,7 +71,7 @@ def sentences(advice: Advice) -> list[str]:
 def answer(advice: Advice) -> list[str]:
     """The change, its gain, and the kernel's confirmation."""
     goal, gain = advice.question.goal, advice.gain()
-    if advice.verdict == NOTHING:
+    if advice.verdict in (NOTHING, UNDECIDED):
         if advice.is_cut_short():
             return [_cut_short(advice)]
         return [_nothing(advice), *_unfinished(advice)]
@@ -307,12 +314,12 @@ def _kept_by_none(advice: Advice, broken: Kept) -> str:
 
 def _head(advice: Advice) -> str:
     """What follows where nothing is better."""
-    return "Nothing can be told yet" if advice.has_tried_few() else "Change nothing"
+    return "Nothing can be told yet" if advice.has_left_out() else "Change nothing"
 
 
 def _of_few(advice: Advice) -> str:
-    """A word of warning where the search had no time for most settings."""
-    if not advice.has_tried_few():
+    """A word of warning where the search had no time for some settings."""
+    if not advice.has_left_out():
         return ""
     tried = advice.tried()
     return (

@@ -210,6 +210,9 @@ def with_ranges(
     flag or by key.
     """
     spans = {name: span_or_list(found, f"--{name}") for name, found in values.items()}
+    for name, one in spans.items():
+        if name in over and (isinstance(one, dict) or len(one) > 1):
+            raise _core.ConfigError(f"--over {name}: --{name} gives a range too; give one of them")
     sizes = _sizes(spans.get("traffic"))
     if sizes is not None:
         over = {"flows.flow.traffic.size": sizes, **over}

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 import tcplab
-from tcplab._advice.kept import ADVICE, DESTINATIONS
+from tcplab._advice.kept import ADVICE, DESTINATIONS, is_asked, is_listed
 from tcplab._core import printable
 from tcplab.cli import _arguments
 from tcplab.cli._output import say
@@ -45,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
         named = isinstance(given, Path) and given.name in (ADVICE, DESTINATIONS)
         place = given.parent if named else given
         own = [place]
-        if isinstance(place, Path) and (place / DESTINATIONS).exists():
+        if isinstance(place, Path) and is_listed(place):
             several.append(place)
-            own = sorted(file.parent for file in place.glob(f"*/{ADVICE}"))
+            own = sorted(folder for folder in place.iterdir() if is_asked(folder))
         places += own
-        advice += [one for one in own if isinstance(one, Path) and (one / ADVICE).exists()]
+        advice += [one for one in own if isinstance(one, Path) and is_asked(one)]
     # Advice is only as good as its runs, so these are always run again.
     again = args.again or bool(advice)
     checked = tcplab.verify(places, again=again, workers=args.workers, allow_read=args.allow_read)
