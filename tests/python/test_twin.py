@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tcplab as lab
-from tcplab._capture.delivered import Delivery, Told
+from tcplab._capture.delivered import Delivery, Evidence
 from tcplab._capture.path import path
 
 BOTH = ["sender>router", "router>sender"]
@@ -60,7 +60,7 @@ def test_the_rate_is_that_of_packets_without_a_gap() -> None:
         for number in range(10)
     ]
     sent = [one.last_sent for one in deliveries]
-    found = path(Told(deliveries, sent, [], [], [1500] * 40))
+    found = path(Evidence(deliveries, sent, [], [], [1500] * 40))
     assert found.rate_bit_s.value == pytest.approx(1e6)
     assert found.base_rtt_s.value == pytest.approx(0.1 - 0.012 - 0.000416)
     # The last packet of a burst waits for nine others.
