@@ -56,7 +56,7 @@ impl<P: Packet> FqCoDel<P> {
     /// Drops half of the largest backlog in bytes, or a full batch of packets (RFC 8290 §4.1.2,
     /// `fq_codel_drop`).
     fn make_room(&mut self, drops: &mut Drops<P>) {
-        let Some((queue, all)) = self.flows.fattest() else { return };
+        let Some((queue, all)) = self.flows.largest_backlog() else { return };
         let enough = queue.line.waiting.bytes / 2;
         let (mut packets, mut bytes) = (0, 0);
         while packets < MOST_DROPPED && (packets == 0 || bytes < enough) {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_the_fattest_queue_loses_half_from_its_head() {
+    fn overflow_drops_half_of_the_largest_queue_from_its_head() {
         // §4.1.2: half of the queue's bytes, and 64 packets at the most.
         for (room, lost) in [(20, 10), (400, 64)] {
             let mut queue = fq_codel(1024, 1500, room + 5);

@@ -12,15 +12,15 @@ use tcplab_units::{Duration, Time};
 use tcplab_workload::Transfer;
 
 /// The minimum time before the routes of a closed connection are reused: twice the maximum segment
-/// lifetime, as Linux has it (`TCP_TIMEWAIT_LEN`).
-const FORSAKEN: Duration = Duration::from_secs(60);
+/// lifetime, as in Linux (`TCP_TIMEWAIT_LEN`).
+const TIME_WAIT: Duration = Duration::from_secs(60);
 
 /// How long the routes of a closed connection of this flow are not reused. Its last packets may be
-/// in transit for that long, and the next connection must not take them for its own.
-pub(crate) fn forsaken(plan: &Plan, flow: &FlowPlan) -> Duration {
+/// in transit for that long, and the next connection must not receive them.
+pub(crate) fn quarantine(plan: &Plan, flow: &FlowPlan) -> Duration {
     let lanes = flow.forward.iter().chain(&flow.back);
     let longest: Duration = lanes.map(|&lane| plan.lanes[lane].longest_stay()).sum();
-    longest.max(FORSAKEN)
+    longest.max(TIME_WAIT)
 }
 
 impl World<'_> {
@@ -76,7 +76,7 @@ impl World<'_> {
         }
         let flow = &mut self.flows[number];
         let left = &self.connections.left;
-        let is_free = |&number: &u32| left[number as usize].touched + flow.forsaken <= now;
+        let is_free = |&number: &u32| left[number as usize].touched + flow.quarantine <= now;
         let left = flow.left.front().copied().filter(is_free);
         if let Some(number) = left {
             flow.left.pop_front();
@@ -172,7 +172,7 @@ impl World<'_> {
     pub fn begin_transfer_of(&mut self, number: usize, user: usize) {
         let is_over = self.network.now() >= self.end();
         let Kind::Arrivals(arriving) = &mut self.flows[number].kind else { return };
-        if is_over || !arriving.goes_on() {
+        if is_over || !arriving.has_more() {
             return;
         }
         let Beginning::Closed(users) = &mut arriving.begin else { return };
@@ -368,7 +368,7 @@ mod tests {
         let wait = |settings: &str| {
             let plan =
                 plan(&format!("network.links = [{{ between = ['a', 'b'], {settings} }}]"), 1, 10);
-            super::forsaken(&plan, &plan.flows[0])
+            super::quarantine(&plan, &plan.flows[0])
         };
         // Ten packets of 1500 bytes wait, one is in transmission and one in transit; in both
         // directions.

@@ -210,7 +210,7 @@ fn the_heap_finds_the_longest_of_all_flows() {
         *entry = random.up_to(1_000_000) as u32;
     }
     for _ in 0..3 {
-        longest.give_up();
+        longest.discard_heap();
         let most = *bytes.iter().max().unwrap();
         let (tin, flow) = longest.first(|entry| bytes[usize::from(entry)]);
         let first = entry(tin, flow);
