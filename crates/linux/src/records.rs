@@ -301,8 +301,8 @@ impl From<layout::Sample> for Sample {
     }
 }
 
-/// What an algorithm tells of itself, by the attribute of `inet_diag` that it comes in: it has the
-/// layout of the kernel's own structs (`linux/inet_diag.h`).
+/// An algorithm's `inet_diag` info. Its layout, which depends on the attribute, is that of the
+/// kernel's structs (`linux/inet_diag.h`).
 fn internals(attribute: u32, mut fields: Fields<'_>) -> Internals {
     // INET_DIAG_VEGASINFO, INET_DIAG_DCTCPINFO, INET_DIAG_BBRINFO.
     match attribute {
