@@ -24,7 +24,7 @@ DASK = str(Path(sys.executable).parent / "dask")
 
 LOCAL = ["--host", "127.0.0.1", "--no-dashboard"]
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -59,7 +59,7 @@ def cluster(tmp_path: Path) -> Iterator[Running]:
         for _ in range(2):
             running.begin("worker", "--no-nanny", "--nthreads", "1")
         with distributed.Client(running.address) as client:
-            client.wait_for_workers(2, timeout=PATIENCE_S)
+            client.wait_for_workers(2, timeout=TIMEOUT_S)
         yield running
     finally:
         for process in running.processes:
@@ -128,7 +128,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(
     wait_for(lambda: len(stored_runs(out)) > 20)
     cluster.processes[1].send_signal(signal.SIGKILL)
     assert running.poll() is None, "it was over before"
-    _, said = running.communicate(timeout=PATIENCE_S * 3)
+    _, said = running.communicate(timeout=TIMEOUT_S * 3)
     assert running.returncode == 0, said
     runs = stored_runs(out)
     assert len(runs) == len(set(runs)) == 200
@@ -154,7 +154,7 @@ def test_ctrl_c_ends_what_workers_do(cluster: Running, tmp_path: Path) -> None:
 
         wait_for(lambda: busy() == 2)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=PATIENCE_S)
+        _, said = running.communicate(timeout=TIMEOUT_S)
         assert running.returncode == 130
         assert said.decode().startswith("interrupted; 0 of 2 runs are finished")
         # Both threads are free: tasks of other clients are executed.

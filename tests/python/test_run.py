@@ -185,7 +185,7 @@ def test_the_summary_is_over_repetitions(small: lab.Experiment) -> None:
 def test_progress_is_shown_of_long_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcplab._run.progress.PATIENCE_S", 0.0)
+    monkeypatch.setattr("tcplab._run.progress.PROGRESS_AFTER_S", 0.0)
     file = tmp_path / "experiment.toml"
     file.write_text(LONG.replace("100 h", "20 s"))
     lab.run(file, progress=True)

@@ -8,7 +8,7 @@ const IP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
 
 /// The reassembly timeout (`ipfrag_time`).
-const PATIENCE: Duration = Duration::from_secs(30);
+const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The memory of a host above which it accepts no fragments (`ipfrag_high_thresh`).
 const MOST_MEMORY: u64 = 4 << 20;
 /// Memory of a reassembly queue besides its fragments (`struct ipq`).
@@ -155,7 +155,7 @@ impl Reassembly {
         let key = (flow, fragment.number);
         let (memory, waiting) = (&mut self.memory, &mut self.waiting);
         let partial = self.partial.entry(key).or_insert_with(|| {
-            waiting.push_back((now + PATIENCE, key));
+            waiting.push_back((now + REASSEMBLY_TIMEOUT, key));
             *memory += QUEUE;
             Partial { missing: fragment.all, memory: QUEUE }
         });
