@@ -170,7 +170,7 @@ def imported(path: Path, modules: set[str]) -> set[str]:
     return found & modules
 
 
-def test_no_python_files_import_in_a_circle() -> None:
+def test_python_modules_have_no_circular_imports() -> None:
     root = ROOT / "python"
     files = {
         ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path

@@ -120,7 +120,7 @@ def kept(experiment: lab.Experiment) -> list[str]:
     return ["experiment.toml", group, "runs.json"]
 
 
-def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_files(small: lab.Experiment, tmp_path: Path) -> None:
     file = tmp_path / "long.toml"
     file.write_text(LONG)
     out = tmp_path / "out"

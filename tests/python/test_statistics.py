@@ -112,7 +112,7 @@ def test_jains_index_is_over_all_that_share_a_bottleneck() -> None:
     assert rows["jain_index"].to_list() == pytest.approx([20**2 / (3 * 200)])
 
 
-def test_times_of_completion_leave_nobody_out() -> None:
+def test_completion_percentiles_include_unfinished_transfers() -> None:
     times: list[object] = [1.0, 2.0, 3.0, None]
     outcomes: list[object] = ["completed", "completed", "completed", "unfinished"]
     row = summary(flows(completion_s=times, outcome=outcomes), by="cc").row(0, named=True)
@@ -126,7 +126,7 @@ def test_times_of_completion_leave_nobody_out() -> None:
     assert (row["unfinished"], row["completion_s"], row["completion_p50_s"]) == (0, None, None)
 
 
-def test_a_share_of_nothing_is_nothing() -> None:
+def test_a_share_of_zero_is_null() -> None:
     silent = flows(sent_segments=[0, 0], goodput_mbit_s=[None, None], outcome=["unfinished"] * 2)
     for by in ("flow", "cc"):
         row = summary(silent.with_columns(pl.col("goodput_mbit_s").cast(pl.Float64)), by=by).row(

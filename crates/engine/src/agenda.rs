@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_never_due() {
+    fn an_agenda_without_times_has_no_due_source() {
         assert_eq!(drain(&mut Agenda::default()), []);
         assert_eq!(drain(&mut agenda(&[Time::NEVER.as_picos(); 3])), []);
     }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_due_once_at_the_time_set_last() {
+    fn a_source_is_due_once_at_the_time_set_last() {
         let mut agenda = agenda(&[1, 5, 3]);
         agenda.set(0, Time::from_picos(4));
         agenda.set(1, Time::from_picos(2));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_start_is_a_second_away_and_alike_for_timers() {
+    fn the_start_is_at_least_a_second_away_and_aligned_for_timers() {
         assert_eq!(next_start(0, 4), 2 * SECOND);
         assert_eq!(next_start(SECOND - 1, 0), 2 * SECOND);
         assert_eq!(next_start(SECOND, 4), 2 * SECOND + PLACES);

@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_record_is_said() {
+    fn invalid_records_are_errors() {
         for bytes in [
             record(99, 0, 0, &[]),
             record(0, 0, 0, &[]),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_on_the_line_of_what_should_have_it() {
+    fn a_missing_key_is_reported_on_the_line_of_its_table() {
         let (_, lines) = parse("[[flows]]\n\n[[flows]]\n").unwrap();
         assert_eq!(lines.find("flows[1].from"), Some(3));
         assert_eq!(lines.find("network"), None);

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_pattern_gives_what_arithmetic_says() {
+    fn statistics_of_a_periodic_pattern_match_arithmetic() {
         // Delays of 20 and 24 ms in turn: 5 of each.
         let pattern: Vec<_> = (0..10).map(|k| Some(20 + 4 * (k % 2))).collect();
         let facts = stream(&pattern).facts(at(1000));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_one_overtook_is_reordered_and_not_lost() {
+    fn an_overtaken_datagram_is_reordered_and_not_lost() {
         // Number 1 arrives at 45, after numbers 2 at 40 and before 3 at 50.
         let facts = stream(&[Some(20), Some(35), Some(20), Some(20)]).facts(at(1000));
         assert_eq!((facts.lost, facts.reordered), (Some(0), Some(1)));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn variation_is_of_pairs_in_the_order_in_which_they_were_sent() {
+    fn delay_variation_is_of_consecutively_sent_pairs() {
         // Number 1 is lost, so 2 and 3 are a pair with a difference of 2 ms. 301 and 302 are
         // another pair, with 5 ms; the second arrival of 301 is a copy. 100 is too late for its
         // neighbours to be known.
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_time_to_arrive_and_did_not_is_lost() {
+    fn a_datagram_is_lost_if_it_had_time_to_arrive() {
         let pattern = [Some(20), None, Some(25), None, None];
         // Sent at 30 and 40; the slowest took 25 ms, so the first counts as lost from 60 on.
         assert_eq!(stream(&pattern).facts(at(60)).lost, Some(2));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_of_those_that_are_sent_in_it() {
+    fn a_window_counts_datagrams_by_sending_time() {
         let from_30_to_60 = Window::new(ms(30), ms(60), None, ms(1000));
         let mut datagrams = MeasuredDatagrams::within(from_30_to_60);
         // One every 10 ms: numbers 3, 4 and 5 are sent from 30 ms on and before 60 ms. Number 4 is

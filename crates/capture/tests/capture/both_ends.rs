@@ -86,7 +86,7 @@ fn acknowledge(sent: &mut Written, at: f64, segments: u32) {
 }
 
 #[test]
-fn an_ack_counts_where_it_is_heard() {
+fn an_ack_counts_where_it_is_received() {
     let mut sent = opened();
     data(&mut sent, 20.0, 0, 4);
     // The first of these two ACKs, packet 7, does not arrive.
@@ -133,7 +133,7 @@ fn an_ack_counts_where_it_is_heard() {
 }
 
 #[test]
-fn the_handshake_of_a_server_ends_when_it_hears_the_ack() {
+fn the_handshake_of_a_server_ends_when_it_receives_the_ack() {
     let mut sent = opened();
     for n in 0..4 {
         sent.server(segment(30.0, ACK, 9001 + 1000 * n, 1001, 1000));
@@ -151,7 +151,7 @@ fn the_handshake_of_a_server_ends_when_it_hears_the_ack() {
 }
 
 #[test]
-fn repeated_acks_without_numbers_are_no_copies_where_they_are_sent() {
+fn repeated_acks_without_ip_id_are_no_duplicates_at_one_interface() {
     let mut sent = opened();
     data(&mut sent, 20.0, 0, 5);
     acknowledge(&mut sent, 30.0, 1);
@@ -178,7 +178,7 @@ fn captured(is_captured: impl Fn(u64, u32) -> bool) -> Info {
 }
 
 #[test]
-fn the_captures_at_both_ends_may_not_end_together() {
+fn captures_at_both_ends_may_end_at_different_times() {
     // The last packets at either end: half of the round trips.
     let sender_ends = captured(|ms, interface| interface == SERVER || ms < 120);
     let columns = [

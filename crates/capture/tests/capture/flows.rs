@@ -32,7 +32,7 @@ fn acknowledge(written: &mut Written, at: f64, segments: u32) {
 }
 
 #[test]
-fn a_connection_is_opened_used_and_closed() {
+fn handshake_data_and_close_of_a_connection_are_analysed() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 4);
@@ -131,7 +131,7 @@ fn the_last_segment_after_a_silence_is_a_probe_and_the_first_a_timeout() {
 }
 
 #[test]
-fn a_dsack_tells_of_what_was_not_needed() {
+fn a_dsack_marks_a_retransmission_as_spurious() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 2);
@@ -144,7 +144,7 @@ fn a_dsack_tells_of_what_was_not_needed() {
 }
 
 #[test]
-fn without_the_beginning_much_is_known() {
+fn a_connection_without_its_handshake_is_analysed() {
     let mut written = Written::new();
     data(&mut written, 0.0, 0, 2);
     acknowledge(&mut written, 10.0, 2);
@@ -155,7 +155,7 @@ fn without_the_beginning_much_is_known() {
 }
 
 #[test]
-fn reordering_is_no_repetition_and_a_late_one_is() {
+fn reordering_is_not_a_retransmission_unless_it_is_late() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 1, 1);
@@ -174,7 +174,7 @@ fn reordering_is_no_repetition_and_a_late_one_is() {
 }
 
 #[test]
-fn a_closed_window_is_what_is_waited_for() {
+fn waiting_for_a_closed_window_counts_as_peer_window() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 2);
@@ -191,7 +191,7 @@ fn a_closed_window_is_what_is_waited_for() {
 }
 
 #[test]
-fn shares_of_time_sum_to_all_of_it() {
+fn shares_of_time_sum_to_100_percent() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 9);
@@ -210,7 +210,7 @@ fn shares_of_time_sum_to_all_of_it() {
 }
 
 #[test]
-fn a_port_that_is_used_again_is_another_connection() {
+fn a_reused_port_begins_another_connection() {
     let mut written = Written::new();
     written.handshake();
     written.client(segment(30.0, RST, 1001, 0, 0));
@@ -229,7 +229,7 @@ fn a_port_that_is_used_again_is_another_connection() {
 }
 
 #[test]
-fn packets_that_are_there_twice_count_as_packets_alone() {
+fn duplicate_packets_count_only_as_packets() {
     let mut written = Written::new();
     written.handshake();
     let first = Segment { id: 77, ..segment(20.0, ACK, 1001, 9001, 1000) };
@@ -240,7 +240,7 @@ fn packets_that_are_there_twice_count_as_packets_alone() {
 }
 
 #[test]
-fn packets_at_two_interfaces_are_copies_however_many_are_between() {
+fn duplicates_at_two_interfaces_are_found_across_a_long_queue() {
     let mut written = Written::new();
     let packets = 20_000;
     data(&mut written, 20.0, 0, packets);
@@ -260,7 +260,7 @@ fn packets_at_two_interfaces_are_copies_however_many_are_between() {
 }
 
 #[test]
-fn a_large_packet_counts_as_the_segments_that_it_becomes() {
+fn an_offloaded_packet_counts_as_several_segments() {
     let mut written = Written::new();
     written.handshake();
     written.client(segment(20.0, ACK, 1001, 9001, 3500));
@@ -272,7 +272,7 @@ fn a_large_packet_counts_as_the_segments_that_it_becomes() {
 }
 
 #[test]
-fn packets_of_a_chosen_connection_are_told_one_by_one() {
+fn packets_of_a_chosen_connection_are_listed() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 4);
@@ -310,7 +310,7 @@ fn packets_of_a_chosen_connection_are_told_one_by_one() {
 }
 
 #[test]
-fn keepalives_are_told_with_and_without_data_and_apart_from_window_probes() {
+fn keepalives_with_and_without_data_differ_from_window_probes() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 1);
@@ -331,7 +331,7 @@ fn keepalives_are_told_with_and_without_data_and_apart_from_window_probes() {
 }
 
 #[test]
-fn probes_of_a_closed_window_are_no_retransmissions() {
+fn window_probes_are_not_retransmissions() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 1);
@@ -352,7 +352,7 @@ fn probes_of_a_closed_window_are_no_retransmissions() {
 }
 
 #[test]
-fn a_syn_begins_another_connection_than_one_whose_handshake_was_not_captured() {
+fn a_syn_after_a_connection_without_handshake_begins_another_one() {
     let mut written = Written::new();
     data(&mut written, 0.0, 500, 1);
     acknowledge(&mut written, 10.0, 501);
@@ -367,7 +367,7 @@ fn a_syn_begins_another_connection_than_one_whose_handshake_was_not_captured() {
 }
 
 #[test]
-fn a_repetition_may_bring_bytes_that_were_never_seen() {
+fn a_retransmission_may_carry_bytes_missing_from_the_capture() {
     let mut written = Written::new();
     written.handshake();
     // The first 100 of 151 bytes are lost; all are retransmitted as one segment.
@@ -380,7 +380,7 @@ fn a_repetition_may_bring_bytes_that_were_never_seen() {
 }
 
 #[test]
-fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
+fn a_segment_captured_after_its_ack_is_not_a_retransmission() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 1);
@@ -404,7 +404,7 @@ fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
 }
 
 #[test]
-fn a_challenge_ack_says_nothing_about_the_connection_that_begins() {
+fn a_challenge_ack_is_not_part_of_the_new_connection() {
     let mut written = Written::new();
     // The server answers the SYN with a challenge ACK for the previous connection (RFC 5961 §4.2).
     let syn = Segment { options: SYN_OPTIONS, ..segment(0.0, SYN, 1000, 0, 0) };

@@ -52,7 +52,7 @@ fn spent(written: &Written, whole: f64) -> Vec<(&'static str, f64)> {
 }
 
 #[test]
-fn what_is_on_its_way_is_the_windows_time_and_a_pause_is_the_applications() {
+fn transit_time_counts_as_window_and_a_pause_as_application() {
     let mut written = opened();
     acknowledge(&mut written, 20.0, 0, 50_000);
     data(&mut written, 40.0, 0, (30, 20));
@@ -70,7 +70,7 @@ fn what_is_on_its_way_is_the_windows_time_and_a_pause_is_the_applications() {
 }
 
 #[test]
-fn a_repair_lasts_until_the_sender_hears_of_its_end() {
+fn recovery_lasts_until_the_sender_receives_the_final_ack() {
     let mut written = opened();
     acknowledge(&mut written, 20.0, 0, 50_000);
     // The second of five segments is lost.
@@ -88,7 +88,7 @@ fn a_repair_lasts_until_the_sender_hears_of_its_end() {
 }
 
 #[test]
-fn what_was_sent_at_once_fills_the_window_at_once() {
+fn a_burst_fills_the_window_at_its_sending_time() {
     let mut written = opened();
     // Windows are in units of four bytes: four segments.
     acknowledge(&mut written, 20.0, 0, 1000);
@@ -103,7 +103,7 @@ fn what_was_sent_at_once_fills_the_window_at_once() {
 }
 
 #[test]
-fn a_syn_ack_that_comes_again_says_that_the_handshake_was_not_over() {
+fn a_retransmitted_syn_ack_extends_the_handshake() {
     let mut written = opened();
     // The sender does not receive this ACK.
     written.client(segment(20.0, ACK, 1001, 9001, 0));

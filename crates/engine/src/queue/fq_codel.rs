@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_send_as_many_bytes_and_new_ones_go_first() {
+    fn flows_share_by_bytes_and_new_flows_go_first() {
         // RFC 8290 §4.2: two packets in a turn of 3000 bytes. The later flow is new, so its turn
         // follows the current one, and its next turn follows those of the others.
         let mut queue = fq_codel(1024, 3000, 1000);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_has_sent_all_waits_for_the_others_before_it_is_new_again() {
+    fn an_emptied_new_flow_becomes_old_before_it_is_new_again() {
         // §4.2: an empty new queue joins the old ones first; otherwise it could starve them.
         let mut queue = fq_codel(1024, 1500, 1000);
         enter(&mut queue, 1, 3);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_share_a_queue_share_its_turn() {
+    fn flows_hashed_to_one_queue_share_its_quantum() {
         let mut queue = fq_codel(1, 1500, 1000);
         enter(&mut queue, 1, 2);
         enter(&mut queue, 2, 2);

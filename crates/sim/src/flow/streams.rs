@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_and_their_ways_are_used_again() {
+    fn connection_slots_and_routes_are_reused() {
         // A transfer and its close take some 60 ms: at 1000 a second, 60 at once, and in a Poisson
         // process at most 110. Routes are not reused for 60 s, in which 60,000 begin, and at most
         // 61,000.
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_is_used_again_leads_by_the_routers_on_it() {
+    fn a_reused_route_keeps_the_routers_on_it() {
         // The second link has a smaller MTU, so a router checks packet sizes. Routes are free again
         // after a minute. Everything that leaves the first link must enter the second one,
         // whichever connection sends it.
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_left_alone_until_its_packets_have_left_the_network() {
+    fn routes_are_quarantined_until_their_packets_have_left_the_network() {
         let wait = |settings: &str| {
             let plan =
                 plan(&format!("network.links = [{{ between = ['a', 'b'], {settings} }}]"), 1, 10);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_never_open_are_used_again() {
+    fn slots_of_connections_that_never_open_are_reused() {
         // SYNs at 0 and 1 s, and the end at 3 s: at 10 a second, 30 at once.
         let plan = plan(
             r#"
