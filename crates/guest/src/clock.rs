@@ -1,4 +1,6 @@
-//! The clock of the guest: `CLOCK_MONOTONIC`, in nanoseconds since boot.
+//! Reads the clock of the guest: `CLOCK_MONOTONIC`, in nanoseconds since boot.
+//!
+//! UML advances this clock (`time-travel=inf-cpu` in `crates/linux/src/boot.rs`).
 
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};

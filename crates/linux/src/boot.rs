@@ -211,6 +211,7 @@ impl Guest {
             .args(["rootflags=/proc/self/cwd", "uml_dir=/proc/self/cwd"])
             .current_dir(root)
             .args(["con=null", "con0=null,fd:1", "ssl=null"])
+            // UML advances the guest's clock only when all processes of the guest wait.
             .args(["time-travel=inf-cpu", "time-travel-start=0"])
             .args(["panic=-1", "quiet", "loglevel=4", "tcplab.stream=0"])
             .arg(format!("tcplab.step={step}"))
