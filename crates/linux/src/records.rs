@@ -396,7 +396,8 @@ struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (first, rest) = self.0.split_first_chunk().expect("no algorithm tells more");
+        let (first, rest) =
+            self.0.split_first_chunk().expect("the info of an algorithm has all fields");
         self.0 = rest;
         *first
     }

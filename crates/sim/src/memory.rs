@@ -55,8 +55,8 @@ impl Memories {
         self.counted.resize(ends, Counted::default());
     }
 
-    /// Tells an end of a flow how much memory is left, before an event is handled there.
-    pub fn tell(&self, node: usize, end: usize, endpoint: &mut Endpoint) {
+    /// Sets the memory limits of an end of a flow, before an event is handled there.
+    pub fn set_pressure(&self, node: usize, end: usize, endpoint: &mut Endpoint) {
         if let Some(host) = &self.hosts[node] {
             endpoint.set_memory_pressure(host.pressure_on(self.counted[end].bytes));
         }

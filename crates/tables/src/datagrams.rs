@@ -1,4 +1,4 @@
-//! The fate of one flow's datagrams: loss, order, delay and its variation.
+//! Statistics of one flow's datagrams: loss, order, delay and its variation.
 
 use crate::measure::Window;
 use crate::quantiles::Quantiles;
@@ -44,7 +44,7 @@ pub struct Datagrams {
     variation: u128,
 }
 
-/// The fate of a flow's datagrams.
+/// What happened to a flow's datagrams: lost, reordered, delayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatagramFacts {
     /// Datagrams sent.
@@ -172,7 +172,7 @@ impl Datagrams {
         self.last_arrival
     }
 
-    /// The fate of the datagrams, where nothing is observed after `end`.
+    /// The statistics of the datagrams, where nothing is observed after `end`.
     pub fn facts(&self, end: Time) -> DatagramFacts {
         // After the last arrival, datagrams count as lost that had as much time as the slowest one
         // took.
@@ -261,7 +261,7 @@ impl MeasuredDatagrams {
         &self.all
     }
 
-    /// The fate of the datagrams in the window, where nothing is observed after `end`.
+    /// The statistics of the datagrams in the window, where nothing is observed after `end`.
     pub fn facts(&self, end: Time) -> DatagramFacts {
         self.part.as_ref().map_or(&self.all, |part| &part.seen).facts(end)
     }

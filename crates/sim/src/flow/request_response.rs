@@ -28,7 +28,7 @@ impl<'a> World<'a> {
         let Kind::Requests(RequestResponse { pair, .. }) = self.flows[number].kind else { return };
         self.ask(pair);
         self.open(2 * pair + 1);
-        self.tell_memory(2 * pair + 1);
+        self.update_memory_pressure(2 * pair + 1);
         self.serve(2 * pair + 1);
     }
 
@@ -70,7 +70,7 @@ impl<'a> World<'a> {
         let pair = self.add_connection(number, programs, true);
         self.begin_session(pair, (which, request, response));
         self.open(2 * pair + 1);
-        self.tell_memory(2 * pair + 1);
+        self.update_memory_pressure(2 * pair + 1);
         self.serve(2 * pair + 1);
     }
 
@@ -154,7 +154,7 @@ impl<'a> World<'a> {
             Program::Answer(answer) => answer.begin(),
             Program::Send(_) | Program::Receive(_) => return,
         }
-        self.tell_memory(end);
+        self.update_memory_pressure(end);
         self.act(end);
     }
 

@@ -133,7 +133,7 @@ impl World<'_> {
             end.endpoint.wake_writer();
         }
         self.network.set_timer(flow.timer, next, Order::Last);
-        self.tell_memory(sender);
+        self.update_memory_pressure(sender);
         if begins {
             self.serve(sender);
         } else {
@@ -191,7 +191,7 @@ impl World<'_> {
         let which = self.connections.pairs[pair].number.into();
         self.note_begin(pair, which, size);
         self.open(2 * pair);
-        self.tell_memory(2 * pair);
+        self.update_memory_pressure(2 * pair);
         self.serve(2 * pair);
         pair
     }
@@ -237,8 +237,8 @@ impl World<'_> {
         if !is_over(near.state()) {
             return;
         }
-        // The far end listens on if no SYN reached it, or never learns of the close and goes on
-        // alone.
+        // The far end listens on if no SYN reached it, or continues alone if it never receives the
+        // close.
         let is_broken = near.ended().is_some_and(|ended| ended != Ended::Normally);
         if is_broken {
             self.on_broken(end);
