@@ -453,7 +453,7 @@ TRIED = {
 
 
 @pytest.mark.parametrize("words", TRIED, ids=" ".join)
-def test_what_cannot_be_tried_is_refused(
+def test_invalid_arguments_of_try_are_refused(
     words: tuple[str, ...], tcplab: Command, tmp_path: Path
 ) -> None:
     extra = () if words[0] == "--save" else ("--save", "mine.toml")

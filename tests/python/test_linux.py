@@ -76,7 +76,7 @@ def running_kernels(below: Path) -> list[str]:
     return found
 
 
-def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
+def test_an_unloaded_round_trip_takes_the_configured_delay() -> None:
     questions = lab.RequestsTraffic(request="100 B", response="100 B", requests=20)
     results = on_linux(
         duration="3 s",
@@ -568,7 +568,7 @@ def test_the_largest_packet_of_a_path_is_found_on_both_backends() -> None:
         assert too_large["flow"].to_list() == ["first"] * 10
 
 
-def test_a_largest_segment_counts_while_the_path_has_said_nothing() -> None:
+def test_the_mss_applies_until_the_path_mtu_is_known() -> None:
     # The MSS is above the path's MTU and below the first link's: the first packets have that size.
     experiment = lab.Experiment(
         duration="2 s",

@@ -251,7 +251,7 @@ def test_attributes_of_modules_count(tmp_path: Path) -> None:
     assert not lab.run(experiment("of-a-module"), out=tmp_path).computed
 
 
-def test_classes_of_one_factory_are_told_apart(tmp_path: Path) -> None:
+def test_classes_of_one_factory_have_different_fingerprints(tmp_path: Path) -> None:
     def fixed(window: int) -> type[Reno]:
         class Fixed(Reno):
             def control(self) -> Control:

@@ -469,7 +469,7 @@ def test_every_study_has_expected_counts() -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_what_was_measured_is_what_this_version_measures(name: str, tmp_path: Path) -> None:
+def test_committed_measurements_are_reproduced(name: str, tmp_path: Path) -> None:
     from tcplab.cli._main import main  # noqa: PLC0415
 
     assert main(["paper", "run", name, "--quick", "--out", str(tmp_path)]) == 0

@@ -44,7 +44,7 @@ def test_a_query_gives_the_numbers_of_the_tables(
     )
 
 
-def test_every_table_is_there(results: lab.Results) -> None:
+def test_every_table_can_be_queried(results: lab.Results) -> None:
     for table in lab._store.run_groups.TABLES:
         rows = results.query(f"select count(*) as rows from {table}")["rows"].item()
         assert rows == len(results.scan(table).collect())

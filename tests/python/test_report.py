@@ -111,7 +111,7 @@ def test_an_unknown_verdict_states_the_runs_needed() -> None:
     assert [one.title for one in found.trust.remarks] == ["Few repetitions"]
 
 
-def test_two_runs_that_agree_are_no_proof() -> None:
+def test_two_equal_runs_do_not_prove_equality() -> None:
     results = lab.run(
         experiment(
             repeat=2,
@@ -535,7 +535,7 @@ def test_the_page_loads_nothing_from_a_network(said: Content) -> None:
     assert "unsafe-inline" not in policy.partition("style-src")[0]
 
 
-def test_what_is_drawn_in_the_page_is_the_content(said: Content) -> None:
+def test_charts_of_the_page_draw_the_report_content(said: Content) -> None:
     text = html(said)
     packed = re.findall(r'id="data">([^<]+)<', text)[0]
     data = json.loads(gzip.decompress(base64.b64decode(packed)))

@@ -63,7 +63,7 @@ def test_joined_tables_say_what_was_swept(small: lab.Experiment) -> None:
     assert len(flows) == len(results.flows)
 
 
-def test_a_swept_seed_is_no_second_seed(small: lab.Experiment) -> None:
+def test_a_swept_seed_has_a_sweep_seed_column(small: lab.Experiment) -> None:
     results = lab.run(small.replace(sweep={"seed": [5, 9]}))
     assert results.runs["seed"].to_list() == [5, 6, 9, 10]
     assert results.runs["sweep.seed"].to_list() == ["5", "5", "9", "9"]

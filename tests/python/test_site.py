@@ -61,7 +61,7 @@ def site() -> Path:
     return ROOT / "target" / "site"
 
 
-def test_every_page_is_there_and_every_link_leads_somewhere(site: Path) -> None:
+def test_every_page_and_every_link_target_exists(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         assert (site / page.relative_to(ROOT).with_suffix(".html")).exists(), page
     seen = {page: Seen(page) for page in site.rglob("*.html")}

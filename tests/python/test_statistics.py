@@ -71,7 +71,7 @@ def summary(flows: pl.DataFrame, transfers: pl.DataFrame | None = None, *, by: s
     return flow_summary.summary(flows, transfers.lazy(), variant=[], by=by)
 
 
-def test_what_flows_carry_together_is_over_the_time_in_which_any_of_them_ran() -> None:
+def test_goodput_of_a_group_is_over_the_time_in_which_any_flow_ran() -> None:
     # 5 MB in the first 4 s, 5 MB from the fourth to the eighth: 80 Mbit in 8 s, not 10 + 10 Mbit/s.
     one_after_another = flows(
         start_s=[0.0, 4.0], end_s=[4.0, 8.0], bytes=[5_000_000] * 2, goodput_mbit_s=[10.0, 10.0]

@@ -274,7 +274,7 @@ def test_unsafe_folders_to_read_are_refused(
     assert "Traceback" not in done.stderr
 
 
-def test_a_home_is_no_experiments_folder(
+def test_a_home_folder_is_not_opened_as_experiment_folder(
     tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCPLAB_CACHE", str(CACHE))

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_toml_is_reported_with_line_and_column() {
+    fn invalid_toml_is_reported_with_line_and_column() {
         let mistake = parse("seed = 1\nduration = \n").unwrap_err();
         assert_eq!(mistake.line, Some(2));
         assert!(mistake.to_string().starts_with("this is not TOML: "), "{mistake}");

@@ -149,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(value: u64) {
+        fn printed_values_are_read_back(value: u64) {
             let (rate, bytes) = (Rate::from_bits_per_second(value), Bytes(value));
             prop_assert_eq!(rate.to_string().parse(), Ok(rate));
             prop_assert_eq!(bytes.to_string().parse(), Ok(bytes));

@@ -291,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(picos: u64) {
+        fn printed_values_are_read_back(picos: u64) {
             let duration = Duration::from_picos(picos);
             prop_assert_eq!(duration.to_string().parse(), Ok(duration));
         }

@@ -393,7 +393,7 @@ fn huge_counts_are_refused_before_allocation() {
 }
 
 #[test]
-fn text_that_is_no_experiment_is_refused_with_its_line() {
+fn invalid_experiment_text_is_refused_with_its_line() {
     let mistakes = from_toml("duration = \"60 s\"\n[network\n").unwrap_err();
     let message = mistakes.to_string();
     assert!(message.starts_with("line 2: this is not TOML: "), "{message}");
@@ -486,7 +486,7 @@ fn words_in_braces_of_a_command_must_be_addresses() {
 }
 
 #[test]
-fn what_is_measured_lies_within_the_experiment() {
+fn a_measuring_window_outside_the_experiment_is_refused() {
     let with = |text: &str| format!("{text}\n{SMALL}");
     assert_eq!(
         message(&with("measure.from = \"60 s\"")),
@@ -632,7 +632,7 @@ fn a_file_that_is_wrong_is_the_only_mistake() {
 }
 
 #[test]
-fn a_sweep_of_a_misspelt_key_says_what_was_meant() {
+fn a_sweep_of_a_misspelt_key_suggests_the_nearest() {
     assert_eq!(
         message(&format!("{SMALL}[sweep]\n\"flow[0].cc\" = [\"cubic\"]\n")),
         "line 11: flow: there is no key \"flow\" here; did you mean \"flows\"?"
@@ -640,7 +640,7 @@ fn a_sweep_of_a_misspelt_key_says_what_was_meant() {
 }
 
 #[test]
-fn a_wrong_duration_is_said_alone() {
+fn a_wrong_duration_is_the_only_mistake_reported() {
     let flows = "start = \"10 s\"\n\n[measure]\nfrom = \"5 s\"\nto = \"50 s\"\n";
     assert_eq!(
         message(&format!("{}{flows}", small_with("\"60 s\"", "60"))),
@@ -649,7 +649,7 @@ fn a_wrong_duration_is_said_alone() {
 }
 
 #[test]
-fn a_misspelt_trace_is_said_alone() {
+fn a_misspelt_trace_is_the_only_mistake_reported() {
     let with = |changes: &str| small_with("delay", &format!("rate_changes = {changes}\ndelay"));
     assert_eq!(
         message(&with("{ trac = \"up.txt\" }")),
@@ -664,7 +664,7 @@ fn a_misspelt_trace_is_said_alone() {
 }
 
 #[test]
-fn a_misspelt_shape_is_said_alone() {
+fn a_misspelt_shape_is_the_only_mistake_reported() {
     let message = message(&small_with("[network.dumbbell]", "[network.ring]"));
     assert!(
         message.starts_with("line 3: network.ring: there is no key \"ring\" here"),

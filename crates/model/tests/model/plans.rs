@@ -401,7 +401,7 @@ fn a_plan_can_be_printed_as_json_with_its_units() {
 }
 
 #[test]
-fn what_is_measured_is_resolved_and_swept() {
+fn the_measuring_window_is_resolved_and_swept() {
     let measure = |text: &str| plan(&format!("{text}\n{SMALL}")).measure;
     let seconds = Duration::from_secs;
     // Measuring the whole experiment is the default: the run is the same.
