@@ -6,7 +6,7 @@
 //! - Tail loss probe (RFC 8985 §7): after a silence, the last segment is sent again, once.
 //! - Timeout (RFC 6298): after a silence, the first unacknowledged segment is sent again; then ACKs
 //!   trigger the retransmission of the rest of the flight.
-//! - F-RTO (RFC 5682) and Eifel (RFC 3522): a spurious timeout is undo_retrans.
+//! - F-RTO (RFC 5682) and Eifel (RFC 3522): a spurious timeout is undone.
 
 use super::rtt::Estimate;
 
