@@ -169,7 +169,7 @@ impl<'a> World<'a> {
         match &self.flows[number].kind {
             // Other connections fetch the remaining objects.
             Kind::Web(page) if !page.spec.persistent => {
-                self.begin_session_on_new_connection(number)
+                self.begin_session_on_new_connection(number);
             }
             _ => self.on_done(pair),
         }
