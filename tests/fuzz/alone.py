@@ -27,7 +27,7 @@ from tcplab import _core
 LIMIT_S = 20.0
 """The processor time limit of a run, which normally takes milliseconds. A longer run is a finding.
 """
-PATIENCE = 10
+WALL_PER_CPU = 10
 """How many times the limit may pass in wall time for a process that gets no processor."""
 MEMORY = 8 << 30
 """The limit on the address space of a process, in bytes. Exceeding it is a finding."""
@@ -177,7 +177,7 @@ class Worker:
                 self.end()
                 return Outcome(self.number, FOUND, f"the process ended with {code}")
         used_s = _processor_s(self.process) - self.used_s
-        if max(used_s, (time.monotonic() - self.since) / PATIENCE) > self.limit_s:
+        if max(used_s, (time.monotonic() - self.since) / WALL_PER_CPU) > self.limit_s:
             self.end()
             return Outcome(self.number, FOUND, f"takes longer than {self.limit_s:g} s")
         return None

@@ -41,7 +41,7 @@ def names(address: str) -> list[str]:
     return sorted(path.removeprefix(top).lstrip("/") for path in files.find(top))
 
 
-def test_results_at_an_address_are_those_of_a_folder(
+def test_results_stored_remotely_equal_those_in_a_folder(
     small: lab.Experiment, address: str, cache: Path, tmp_path: Path
 ) -> None:
     here = lab.run(small, out=tmp_path / "here")
@@ -60,7 +60,9 @@ def test_results_at_an_address_are_those_of_a_folder(
     assert kept == stored
 
 
-def test_a_group_without_its_list_is_none(small: lab.Experiment, address: str) -> None:
+def test_a_remote_group_without_checksum_list_is_ignored(
+    small: lab.Experiment, address: str
+) -> None:
     """A kill leaves a group without its list, because the list of checksums is sent last."""
     lab.run(small, out=address)
     files, top = fsspec.core.url_to_fs(address)
@@ -71,7 +73,7 @@ def test_a_group_without_its_list_is_none(small: lab.Experiment, address: str) -
     assert not lab.verify(address).findings
 
 
-def test_what_is_gone_there_is_gone_here(small: lab.Experiment, address: str) -> None:
+def test_results_removed_remotely_are_computed_again(small: lab.Experiment, address: str) -> None:
     lab.run(small, out=address)
     files, top = fsspec.core.url_to_fs(address)
     files.rm(top, recursive=True)
@@ -80,7 +82,7 @@ def test_what_is_gone_there_is_gone_here(small: lab.Experiment, address: str) ->
     assert len(lab.run(small, out=address).computed) == 4
 
 
-def test_damage_there_is_mended(small: lab.Experiment, address: str) -> None:
+def test_damaged_remote_results_are_computed_again(small: lab.Experiment, address: str) -> None:
     lab.run(small, out=address)
     files, top = fsspec.core.url_to_fs(address)
     [flows] = [path for path in files.find(top) if path.endswith("flows.parquet")]
@@ -91,7 +93,7 @@ def test_damage_there_is_mended(small: lab.Experiment, address: str) -> None:
     assert not lab.verify(address).findings
 
 
-def test_two_computers_lose_and_double_nothing(
+def test_two_computers_share_a_remote_store_without_loss_or_duplicates(
     small: lab.Experiment, address: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each computer has what the other stored, and neither removes groups that the other is about
@@ -109,7 +111,7 @@ def test_two_computers_lose_and_double_nothing(
     assert len(runs) == len(set(runs)) == 6
 
 
-def test_a_killed_process_loses_its_last_group_at_most(
+def test_a_killed_process_loses_at_most_its_last_group(
     small: lab.Experiment, tmp_path: Path, tcplab: Command
 ) -> None:
     place = tmp_path / "place"
@@ -140,7 +142,7 @@ def test_a_killed_process_loses_its_last_group_at_most(
         ("s3://bucket/sweep", "s3fs"),
     ],
 )
-def test_places_that_cannot_be_had_are_named(
+def test_invalid_addresses_are_refused_by_name(
     small: lab.Experiment, tcplab: Command, tmp_path: Path, address: str, said: str
 ) -> None:
     (tmp_path / "it.json").write_text(json.dumps(small.to_dict()), encoding="utf-8")
@@ -152,7 +154,7 @@ def test_places_that_cannot_be_had_are_named(
         assert done.stderr.count("\n") == 1
 
 
-def test_a_place_that_fails_is_named(
+def test_errors_of_remote_storage_name_the_address(
     small: lab.Experiment, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:

@@ -71,7 +71,7 @@ def test_a_planted_optimum_is_found(advised: tuple[Path, lab.Advice]) -> None:
     assert gain.advised > 8
 
 
-def test_what_it_costs_is_told(advised: tuple[Path, lab.Advice]) -> None:
+def test_advice_includes_harm_and_waiting_times(advised: tuple[Path, lab.Advice]) -> None:
     _, advice = advised
     assert advice.harm is not None
     assert advice.harm["low"] <= advice.harm["harm"] <= advice.harm["high"]
@@ -80,7 +80,9 @@ def test_what_it_costs_is_told(advised: tuple[Path, lab.Advice]) -> None:
         assert sum(one[cause] for cause in lab.capture.WAITS) == pytest.approx(100, abs=0.1)
 
 
-def test_the_map_has_today_where_nothing_is_lost(advised: tuple[Path, lab.Advice]) -> None:
+def test_without_loss_the_sensitivity_map_keeps_todays_setting(
+    advised: tuple[Path, lab.Advice],
+) -> None:
     # Without losses, CUBIC fills a link with a buffer of one BDP.
     _, advice = advised
     best = {
@@ -91,7 +93,7 @@ def test_the_map_has_today_where_nothing_is_lost(advised: tuple[Path, lab.Advice
     assert "bbr" in best[40, 0.02]
 
 
-def test_every_file_says_the_same(advised: tuple[Path, lab.Advice]) -> None:
+def test_all_output_files_agree(advised: tuple[Path, lab.Advice]) -> None:
     out, advice = advised
     plain = json.loads((out / "advice.json").read_text())
     assert plain.pop("command") is None
@@ -105,7 +107,9 @@ def test_every_file_says_the_same(advised: tuple[Path, lab.Advice]) -> None:
     assert (out / "apply" / "sender" / "undo.sh").exists()
 
 
-def test_it_is_repeated_to_the_bit(advised: tuple[Path, lab.Advice], tmp_path: Path) -> None:
+def test_advice_is_reproducible_to_the_bit(
+    advised: tuple[Path, lab.Advice], tmp_path: Path
+) -> None:
 
     out, _ = advised
     copy = tmp_path / "copy"
@@ -116,7 +120,7 @@ def test_it_is_repeated_to_the_bit(advised: tuple[Path, lab.Advice], tmp_path: P
     assert main(["verify", str(copy / "advice.json")]) == 1
 
 
-def test_what_makes_no_difference_is_not_recommended(tmp_path: Path) -> None:
+def test_settings_without_effect_are_not_recommended(tmp_path: Path) -> None:
     # One segment more at the start of 5 s matters far less than 2 %.
     advice = asked(lossy(), tmp_path, change={"initial_window": [9, 11]})
     assert advice.verdict == NOTHING
@@ -125,7 +129,7 @@ def test_what_makes_no_difference_is_not_recommended(tmp_path: Path) -> None:
     assert words.answer(advice)[0].startswith("Change nothing: nothing is distinguishably better")
 
 
-def test_it_goes_on_where_it_was_stopped(
+def test_an_interrupted_search_resumes(
     advised: tuple[Path, lab.Advice], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Laboratory.run
@@ -145,7 +149,7 @@ def test_it_goes_on_where_it_was_stopped(
     assert asked(lossy(), tmp_path, change=CHANGE).plain() == advised[1].plain()
 
 
-def test_over_a_range_it_names_the_worst_path(tmp_path: Path) -> None:
+def test_advice_over_a_range_names_the_worst_path(tmp_path: Path) -> None:
     plain = lossy(advise={"over": {"network.dumbbell.loss": [0.005, 0.01, 0.02, 0.04]}})
     advice = asked(plain, tmp_path, change={"cc": ["newreno", "bbr"]})
     assert [one.value for one in advice.candidate.settings] == ["bbr"]
@@ -156,7 +160,7 @@ def test_over_a_range_it_names_the_worst_path(tmp_path: Path) -> None:
     assert not advice.cells
 
 
-def test_the_kernel_confirms_it(kernel: lab.Kernel, tmp_path: Path) -> None:
+def test_advice_is_confirmed_on_linux(kernel: lab.Kernel, tmp_path: Path) -> None:
     advice = lab.advise(
         lossy(), out=tmp_path, backend="linux", budget_s=600, change={"cc": ["bbr"]}, progress=False
     )
@@ -203,7 +207,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED)
-def test_what_cannot_be_asked_is_refused(
+def test_invalid_questions_are_refused(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
@@ -260,7 +264,7 @@ def test_a_twin_that_does_not_fit_gets_no_advice(
     assert not (tmp_path / "out").exists()
 
 
-def test_points_of_a_range_are_those_of_halton() -> None:
+def test_paths_of_a_range_follow_the_halton_sequence() -> None:
     # 1, 2 and 3 in base 2, mirrored: 1/2, 1/4, 3/4; in base 3: 1/3, 2/3, 1/9.
     over = {"rtt": {"from": "20 ms", "to": "60 ms"}, "loss": {"from": "1 %", "to": "10 %"}}
     drawn = points(over, 3)
@@ -273,7 +277,7 @@ def test_points_of_a_range_are_those_of_halton() -> None:
     ]  # fmt: skip
 
 
-def test_half_of_the_paths_are_as_even_as_the_whole() -> None:
+def test_halving_the_paths_keeps_them_evenly_spread() -> None:
     over: Plain = {"rtt": {"from": "20 ms", "to": "60 ms"}}
     half = _half(_half(points(over), over), over)
     assert [one["rtt"] for one in half] == ["40 ms", "30 ms", "50 ms", "25 ms"]
@@ -309,7 +313,7 @@ def test_a_gain_is_the_ratio_of_means() -> None:
     )
 
 
-def test_over_paths_each_counts_the_same() -> None:
+def test_the_mean_gain_over_paths_is_geometric() -> None:
     both = pl.concat(
         [
             rows([1.0] * 3, [2.0] * 3, "goodput", "slow"),
@@ -338,7 +342,7 @@ def runs(several: dict[str, dict[str, list[float]]]) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def test_what_asks_for_less_is_advised_where_it_does_as_well() -> None:
+def test_the_cheaper_candidate_is_advised_if_equally_good() -> None:
     goals = [GOALS["goodput"]]
 
     def chosen(one: Candidate, other: Candidate, share: float) -> Candidate:
@@ -377,7 +381,7 @@ def test_a_smaller_buffer_than_the_path_holds_is_found(tmp_path: Path) -> None:
     assert (gain.n, gain.low, gain.high) == (2, gain.gain, gain.gain)
 
 
-def test_stages_that_were_not_run_say_nothing(tmp_path: Path) -> None:
+def test_without_results_the_verdict_is_no_change(tmp_path: Path) -> None:
     empty = concluded(question(loaded(lossy())), tmp_path, Log(rounds=[(3, 2)]))
     assert empty.verdict == NOTHING
     assert not empty.gains
@@ -389,7 +393,7 @@ def told(out: Path, *words: str) -> list[str]:
     return list(json.loads((out / "advice.json").read_text())["says"])
 
 
-def test_transfers_that_had_not_ended_are_counted(tmp_path: Path) -> None:
+def test_unfinished_transfers_are_reported(tmp_path: Path) -> None:
     # 4 MB take 16 s at 2 Mbit/s: no transfer ends within 3 s, whatever the algorithm.
     path = ["--rate", "2M", "--duration", "3s", "--traffic", "4MB", "--change", "cc=bbr"]
     (first, *_) = told(tmp_path, *path)
@@ -401,7 +405,7 @@ def test_transfers_that_had_not_ended_are_counted(tmp_path: Path) -> None:
     assert re.search(expected, " ".join(said))
 
 
-def test_times_of_microseconds_are_told_apart(tmp_path: Path) -> None:
+def test_completion_times_of_microseconds_are_compared(tmp_path: Path) -> None:
     # 20 kB are 14 segments: a window of 40 sends them at once, a window of 4 takes two more round
     # trips.
     path = ["--rate", "10G", "--rtt", "50us", "--traffic", "20kB", "--duration", "1s"]
@@ -418,14 +422,14 @@ def test_paths_of_several_round_trips_have_a_map(tmp_path: Path) -> None:
     assert {one[terrain.LOSS] for one in advice.cells} == {0.0, 1e-4, 1e-3, 0.01, 0.02}
 
 
-def test_what_delivers_nothing_is_not_the_best(tmp_path: Path) -> None:
+def test_candidates_that_deliver_nothing_are_not_best(tmp_path: Path) -> None:
     plain = lossy(duration="2 s")
     plain["network"]["dumbbell"]["loss"] = 0.35
     advice = asked(plain, tmp_path, goals=["latency"], change={"cc": ["bbr", "newreno"]})
     assert json.loads((tmp_path / "advice.json").read_text())["verdict"] == advice.verdict
 
 
-def test_where_nothing_is_random_starts_are_drawn(tmp_path: Path) -> None:
+def test_deterministic_experiments_get_random_start_times(tmp_path: Path) -> None:
     plain = lossy()
     del plain["network"]["dumbbell"]["loss"]
     plain["flows"] += [{"name": "other", "from": "left1", "to": "right1", "cc": "newreno"}]
@@ -435,7 +439,7 @@ def test_where_nothing_is_random_starts_are_drawn(tmp_path: Path) -> None:
     assert 'start_jitter = "100 ms"' in (tmp_path / "question.toml").read_text()
 
 
-def test_a_cell_that_cannot_be_told_is_nobodys() -> None:
+def test_map_cells_without_significance_are_unknown() -> None:
     def cell(gain: float, low: float, high: float) -> Plain:
         of = {"candidate": "bbr", "gain": gain, "low": low, "high": high}
         return {terrain.RTT: 40.0, terrain.LOSS: 0.0, terrain.BREAKS: False, **of}
@@ -449,7 +453,7 @@ def test_a_cell_that_cannot_be_told_is_nobodys() -> None:
     assert best(cell(0.01, 0.005, 0.03)) == terrain.UNTOLD
 
 
-def test_over_few_paths_the_numbers_of_a_sentence_agree() -> None:
+def test_gains_over_few_paths_agree_with_their_means() -> None:
     slow = rows([1.0, 3.0] * 6, [4.0, 4.0] * 6, "goodput", "slow")
     fast = rows([8.0, 8.0] * 6, [7.0, 9.0] * 6, "goodput", "fast")
     (gain,) = found(pl.concat([slow, fast]), [GOALS["goodput"]], "sim")
@@ -479,7 +483,7 @@ def test_a_changed_page_or_script_is_found(
     assert "apply/sender/apply.sh is not what the results say" in capsys.readouterr().out
 
 
-def test_scripts_of_an_earlier_answer_go_and_other_files_stay(
+def test_scripts_of_earlier_advice_are_removed_and_other_files_stay(
     advised: tuple[Path, lab.Advice], tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
@@ -615,7 +619,7 @@ def test_advice_over_a_file_of_values_is_repeated_without_it(tmp_path: Path) -> 
     assert main(["verify", str(out)]) == 0
 
 
-def test_what_breaks_a_limit_is_not_advised(advised: tuple[Path, lab.Advice]) -> None:
+def test_candidates_that_break_a_limit_are_not_advised(advised: tuple[Path, lab.Advice]) -> None:
     # The same results, asked with a limit between today's RTT and that of the advised setting,
     # which has a queue.
     out, advice = advised
@@ -649,7 +653,7 @@ def test_what_breaks_a_limit_is_not_advised(advised: tuple[Path, lab.Advice]) ->
     assert "and nothing that was examined surely keeps all limits" in said
 
 
-def test_what_keeps_a_limit_that_today_breaks_is_advised(tmp_path: Path) -> None:
+def test_a_candidate_that_meets_a_limit_todays_setting_breaks_is_advised(tmp_path: Path) -> None:
     # BBR fills the link, as a lost packet in fifty does not slow it, and has a queue. NewReno has
     # a quarter of the window that a queue needs.
     plain = lossy()
@@ -669,7 +673,7 @@ def test_what_keeps_a_limit_that_today_breaks_is_advised(tmp_path: Path) -> None
     assert "less (" in said
 
 
-def test_what_a_limit_keeps_out_of_the_search_is_examined_and_named(tmp_path: Path) -> None:
+def test_better_candidates_excluded_by_a_limit_are_named(tmp_path: Path) -> None:
     # BBR has the whole link, and a queue that it probes for; the others lose too much to have one.
     several = {"cc": ["bbr", "newreno", "vegas", "westwood+", "htcp"]}
     found = asked(lossy(), tmp_path, change=several, limits=["latency <= 49 ms"])
@@ -696,7 +700,7 @@ ONE, OTHER = of(("cc", "bbr")), of(("cc", "htcp"), ("tlp", False))
         ((10.15, 2.05, 40.4), ONE, "settings"),
     ],
 )
-def test_of_equal_gains_the_cheaper_one_is_advised(
+def test_equal_gains_are_decided_by_the_lower_cost(
     other: tuple[float, float, float], chosen: Candidate, by: str
 ) -> None:
     names = ("goodput", "retransmissions", "latency")
@@ -714,7 +718,7 @@ def test_of_equal_gains_the_cheaper_one_is_advised(
     assert ("" if why is None else why.by) == by
 
 
-def test_gains_that_cannot_be_told_apart_are_decided_by_their_cost() -> None:
+def test_statistically_equal_gains_are_decided_by_cost() -> None:
     # Means of 10.5 and 10, and differences between -4 and 5: Student's interval includes zero.
     one, other = of(("cc", "bbr")), of(("cc", "illinois"))
     goals = [GOALS["goodput"], GOALS["retransmissions"]]
@@ -733,7 +737,7 @@ def test_gains_that_cannot_be_told_apart_are_decided_by_their_cost() -> None:
     assert why.saved.gain == pytest.approx(11)
 
 
-def test_the_number_of_seeds_is_the_same_wherever_it_is_told(
+def test_the_number_of_seeds_agrees_in_all_texts(
     advised: tuple[Path, lab.Advice],
 ) -> None:
     # Stopped, or short of time: the stages had fewer seeds than they were to have.
@@ -750,7 +754,7 @@ def test_the_number_of_seeds_is_the_same_wherever_it_is_told(
     assert {one["seeds"] for one in own} == {gain.seeds}
 
 
-def test_what_does_harm_alone_is_told_apart(advised: tuple[Path, lab.Advice]) -> None:
+def test_settings_harmful_alone_are_reported_separately(advised: tuple[Path, lab.Advice]) -> None:
     _, advice = advised
     base = next(one for one in advice.gains if one.goal == "goodput")
 
@@ -766,7 +770,7 @@ def test_what_does_harm_alone_is_told_apart(advised: tuple[Path, lab.Advice]) ->
     assert not told(0.4, 0.3, 0.5)
 
 
-def test_a_price_is_told_with_the_gain(tmp_path: Path) -> None:
+def test_a_gain_is_reported_with_its_cost_in_other_goals(tmp_path: Path) -> None:
     # A buffer of 4 BDP that BBR leaves empty and CUBIC fills: RTTs of 200 ms in place of about 50.
     plain = lossy(duration="20 s")
     plain["network"]["dumbbell"] |= {"loss": 0, "queue": "4 bdp", "rtts": ["40 ms"]}
@@ -778,7 +782,7 @@ def test_a_price_is_told_with_the_gain(tmp_path: Path) -> None:
     assert "mean latency" not in " ".join(words.cost(found))
 
 
-def test_a_limit_is_broken_where_the_mean_is() -> None:
+def test_limit_verdicts_follow_the_confidence_interval_of_the_mean() -> None:
     (limit,) = limits.read(["latency <= 50 ms"], loaded_flows())
     below, around, above = [48.0, 49.0] * 6, [49.0, 51.0] * 6, [51.0, 52.0] * 6
     # A mean of 51 with a standard deviation of 6.3: 12 values tell it within 4 (Student).
@@ -828,7 +832,7 @@ FAST = {
 
 
 @pytest.mark.parametrize("budget", [50, 120])
-def test_every_stage_looks_at_the_time_that_is_left(
+def test_all_stages_stay_within_the_time_budget(
     budget: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
@@ -844,7 +848,7 @@ def test_every_stage_looks_at_the_time_that_is_left(
         assert "beside" in advice.log.stages
 
 
-def test_where_there_is_time_nothing_is_shortened(
+def test_with_enough_budget_nothing_is_left_out(
     advised: tuple[Path, lab.Advice],
 ) -> None:
     assert not words.left_out(advised[1])
@@ -873,7 +877,7 @@ def test_ecn_is_tried_where_the_bottleneck_marks() -> None:
 
 
 @pytest.mark.parametrize("limit", ["latency <= -5 ms", "fairness >= 2", "retransmissions <= 300 %"])
-def test_limits_that_no_number_can_have_are_refused(limit: str) -> None:
+def test_limits_with_impossible_numbers_are_refused(limit: str) -> None:
     with pytest.raises(lab.ConfigError, match=re.escape(limit)):
         limits.read([limit], loaded_flows())
 
@@ -885,7 +889,7 @@ def test_limits_that_no_number_can_have_are_refused(limit: str) -> None:
         ("goodput >= 10.5 Mbit/s", "the rate of the bottleneck is 10 Mbit/s"),
     ],
 )
-def test_limits_that_no_setting_can_keep_are_refused(limit: str, why: str) -> None:
+def test_limits_that_cannot_be_met_are_refused(limit: str, why: str) -> None:
     with pytest.raises(lab.ConfigError, match=f"{re.escape(limit)}.*{why}"):
         question(loaded(lossy()), limits_=[limit])
 
@@ -938,13 +942,13 @@ def test_a_question_that_fails_leaves_no_answer_to_another(
     assert not [*out.glob("advice.*"), *out.glob("apply/**/*.sh")]
 
 
-def test_links_that_change_may_keep_limits_that_they_break_at_first() -> None:
+def test_limits_are_accepted_if_a_later_link_rate_meets_them() -> None:
     plain = lossy()
     plain["network"]["dumbbell"]["rate_changes"] = [["1 s", "20 Mbit/s"]]
     assert question(loaded(plain), limits_=["goodput >= 12 Mbit/s"]).limits
 
 
-def test_the_map_leaves_out_what_breaks_a_limit() -> None:
+def test_the_sensitivity_map_excludes_candidates_that_break_a_limit() -> None:
     cell = {terrain.RTT: 40.0, terrain.LOSS: 0.01, "low": 0.1, "high": 0.3}
     best = cell | {"candidate": "bbr", "gain": 0.2, terrain.BREAKS: True}
     next_ = cell | {"candidate": "hybla", "gain": 0.15, terrain.BREAKS: False}
@@ -989,7 +993,7 @@ def test_a_single_setting_is_advised_where_no_finalist_is_better(
     assert own.sure == same.sure
 
 
-def test_a_budget_without_time_for_a_search_is_said(tmp_path: Path) -> None:
+def test_a_budget_too_short_for_a_search_is_reported(tmp_path: Path) -> None:
     advice = lab.advise(
         lossy(), out=tmp_path, backend="sim", budget_s=1e-3, progress=False, change=CHANGE
     )
@@ -999,7 +1003,7 @@ def test_a_budget_without_time_for_a_search_is_said(tmp_path: Path) -> None:
     assert not api.repeated(tmp_path)
 
 
-def test_few_settings_of_many_are_no_reason_to_change_nothing(
+def test_an_incomplete_search_is_not_reported_as_no_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     race = search.race
@@ -1025,7 +1029,7 @@ def test_a_run_that_delivers_nothing_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_one_at_a_time_gives_advice_in_a_folder(tmp_path: Path) -> None:
+def test_concurrent_advice_in_one_folder_is_refused(tmp_path: Path) -> None:
     with (
         locked(tmp_path),
         pytest.raises(lab.ConfigError, match="another tcplab advise is at work in it"),
@@ -1033,7 +1037,9 @@ def test_one_at_a_time_gives_advice_in_a_folder(tmp_path: Path) -> None:
         asked(lossy(), tmp_path, change=CHANGE)
 
 
-def test_changes_of_a_stage_are_found(advised: tuple[Path, lab.Advice], tmp_path: Path) -> None:
+def test_changed_stages_are_found_when_repeating(
+    advised: tuple[Path, lab.Advice], tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     shutil.copytree(advised[0], out)
     assert not api.repeated(out)
@@ -1071,7 +1077,7 @@ def test_where_nothing_is_random_no_interval_is_shown(tmp_path: Path) -> None:
     assert "seeds that the search did not use" not in said
 
 
-def test_buffers_that_limit_come_first_and_long_lists_last() -> None:
+def test_limiting_buffers_are_searched_first_and_long_lists_last() -> None:
     several = {
         "cc": ["bbr", "htcp", "illinois", "hybla", "veno", "vegas", "yeah"],
         "initial_window": [4, 20],
@@ -1104,7 +1110,7 @@ def test_a_buffer_is_short_that_holds_less_than_the_path(
     assert laboratory.short_buffers == ({"wmem"} if is_short else set())
 
 
-def test_gains_in_tables_are_those_of_sentences() -> None:
+def test_gains_in_tables_and_sentences_use_the_same_percentages() -> None:
     # Half the time is 50 % less, not 100 % better.
     time, rate = GOALS["completion"], GOALS["goodput"]
     assert phrases.gain(time, 1.0) == "+50 %"
@@ -1113,7 +1119,7 @@ def test_gains_in_tables_are_those_of_sentences() -> None:
     assert phrases.gain(rate, 1.0) == "+100 %"
 
 
-def test_each_path_has_losses_of_its_own(tmp_path: Path) -> None:
+def test_each_path_has_its_own_seed(tmp_path: Path) -> None:
     """With the same seeds on all paths, sixteen of them would be no more than one."""
     over = {"network.dumbbell.loss": {"from": "1 %", "to": "2 %"}}
     about = question(loaded(lossy(duration="1 s", advise={"over": over})), change=CHANGE)
@@ -1128,7 +1134,7 @@ def test_each_path_has_losses_of_its_own(tmp_path: Path) -> None:
     assert "seed" not in rows["point"][0]
 
 
-def test_over_paths_an_interval_is_that_of_logarithms() -> None:
+def test_intervals_over_paths_use_logarithms() -> None:
     """Student's of 16 logarithms: the mean of 0.1 to 1.6 is 0.85, the deviation 0.476, and
     2.131 * 0.476 / 4 = 0.254.
     """
@@ -1144,7 +1150,7 @@ def test_over_paths_an_interval_is_that_of_logarithms() -> None:
     assert gain.high == pytest.approx(math.expm1(0.85 + 0.254), rel=1e-2)
 
 
-def test_harm_is_that_of_the_time_in_which_transfers_last(tmp_path: Path) -> None:
+def test_harm_is_measured_while_transfers_last(tmp_path: Path) -> None:
     plain = lossy(duration="60 s")
     plain["flows"][0]["traffic"] = {"kind": "bulk", "size": "500 kB"}
     advice = asked(plain, tmp_path, change={"cc": ["bbr"]})
@@ -1166,7 +1172,7 @@ def test_a_path_that_lets_nothing_through_is_refused(tmp_path: Path) -> None:
         asked(plain, tmp_path, change=CHANGE)
 
 
-def test_missing_and_foreign_files_are_found(
+def test_missing_and_changed_files_are_found_when_repeating(
     advised: tuple[Path, lab.Advice], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"

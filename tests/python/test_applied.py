@@ -216,7 +216,7 @@ def test_parameters_of_cubic_are_in_the_units_of_the_kernel(
         ("routes", destination_files(DESTINATIONS, title="dry")),
     ],
 )
-def test_a_dry_run_prints_the_steps_and_takes_none(
+def test_a_dry_run_prints_steps_without_applying_them(
     host: Run, tmp_path: Path, folder: str, made: Mapping[str, str]
 ) -> None:
     put(made, tmp_path)
@@ -389,7 +389,7 @@ def test_kernels_without_a_sysctl_for_the_timeout_have_it_in_routes(
     assert shown.count(" rto_min lock 50ms ") == len(shown.splitlines()) == 3
 
 
-def test_apply_and_undo_say_when_it_is_not_their_turn(host: Run, tmp_path: Path) -> None:
+def test_apply_and_undo_refuse_a_wrong_order(host: Run, tmp_path: Path) -> None:
     put(files([change("sack", False)], title="turns"), tmp_path)
     host("""
         state >before
@@ -432,7 +432,7 @@ def test_apply_and_undo_say_when_it_is_not_their_turn(host: Run, tmp_path: Path)
         ),
     ],
 )
-def test_what_cannot_be_done_changes_nothing(
+def test_a_failed_apply_changes_nothing(
     host: Run, tmp_path: Path, changes: list[Change], prepared: str, said: str
 ) -> None:
     put(files(changes, title="impossible"), tmp_path)
@@ -604,7 +604,7 @@ def test_destinations_get_routes_and_lose_them(host: Run, tmp_path: Path) -> Non
     assert " initcwnd 6" in routes["198.51.100.0/24"]
 
 
-def test_modules_go_after_the_routes_that_need_them() -> None:
+def test_modules_are_unloaded_after_the_routes_that_use_them() -> None:
     changes = (change("cc", "vegas"),)
     targets = [Destination(f"203.0.113.{last}", str(last), changes) for last in (1, 2)]
     script = destination_files(targets, title="modules")["routes/apply.sh"]
@@ -728,7 +728,7 @@ def test_the_bpf_program_sets_each_connection_by_its_peer(host: Run, tmp_path: P
 
 
 @pytest.mark.parametrize("version", [4, 6])
-def test_the_bpf_program_holds_as_many_destinations_as_it_says(
+def test_the_bpf_program_has_room_for_its_stated_destinations(
     host: Run, tmp_path: Path, version: int
 ) -> None:
     if reason := missing("clang", "bpftool"):
@@ -929,7 +929,7 @@ def guest(kernel: lab.Kernel, tmp_path: Path) -> Run:
     return run
 
 
-def test_every_queue_is_one_that_tc_sets_up_as_it_was_meant(guest: Run) -> None:
+def test_every_queue_setting_is_accepted_by_tc_unchanged(guest: Run) -> None:
     lines = []
     for number, (value, _) in enumerate(QUEUES):
         made = discipline("queue", value)
@@ -951,7 +951,7 @@ def test_every_queue_is_one_that_tc_sets_up_as_it_was_meant(guest: Run) -> None:
             assert (flag in words) == (flag in settings), (value, line)
 
 
-def test_pacing_is_the_queue_fq_and_goes_with_it(guest: Run, tmp_path: Path) -> None:
+def test_pacing_is_applied_and_undone_as_qdisc_fq(guest: Run, tmp_path: Path) -> None:
     changes = [
         change("cc", "vegas"),
         change("pacing", True),
@@ -1033,7 +1033,7 @@ def test_parameters_of_a_congestion_control_come_and_go(guest: Run, tmp_path: Pa
     assert shown.splitlines() == ["717 1", "819 0", "717 1"]
 
 
-def test_scripts_do_not_run_what_a_title_says(host: Run, tmp_path: Path) -> None:
+def test_titles_are_quoted_in_scripts(host: Run, tmp_path: Path) -> None:
     title = 'it\'s "$(touch run)" `touch run`\ntouch run #\\\n*/ @STATE@ \\'
     made = files([change("sack", False)], title=title)
     made |= destination_files(
@@ -1057,7 +1057,7 @@ def test_scripts_do_not_run_what_a_title_says(host: Run, tmp_path: Path) -> None
     "value",
     ["bbr; reboot", "$(reboot)", "a b", "", "-x", "a'b", {"name": "cubic", "beta; x": 1}, 7, ["a"]],
 )
-def test_a_name_is_a_name(value: Any) -> None:
+def test_invalid_names_of_congestion_controls_are_refused(value: Any) -> None:
     with pytest.raises(lab.ConfigError, match=r"sender\.cc"):
         files([change("cc", value)], title="names")
 
@@ -1135,7 +1135,7 @@ def examples() -> dict[str, Any]:
 
 @pytest.mark.parametrize("side", ["sender", "receiver"])
 @pytest.mark.parametrize(("key", "value"), examples().items())
-def test_every_setting_of_an_experiment_has_its_line_or_its_reason(
+def test_every_setting_has_a_script_line_or_a_stated_reason(
     key: str, value: Any, side: str
 ) -> None:
     made = files([change(key, value, side)], title="each")
@@ -1151,7 +1151,7 @@ def test_every_setting_of_an_experiment_has_its_line_or_its_reason(
 
 
 @pytest.mark.parametrize("name", ["copa", "bbr3", "cubic/2008", "westwood"])
-def test_what_linux_has_not_is_said_and_not_done(name: str) -> None:
+def test_congestion_controls_missing_in_linux_are_reported_not_applied(name: str) -> None:
     made = files([change("cc", name)], title="missing")
     assert list(made) == ["sender/README.md"]
     assert f"Linux has no congestion control `{name}`" in made["sender/README.md"]
@@ -1166,7 +1166,7 @@ def test_what_linux_has_not_is_said_and_not_done(name: str) -> None:
         {"kind": "policer", "rate": "1 Mbit/s", "burst": "9 kB"},
     ],
 )
-def test_a_queue_that_tc_cannot_set_up_is_said(value: Any) -> None:
+def test_queues_that_tc_cannot_express_are_reported(value: Any) -> None:
     with pytest.raises(ImpossibleError):
         discipline("queue", value)
     made = files([change("queue", value, "router")], title="missing")
@@ -1174,7 +1174,7 @@ def test_a_queue_that_tc_cannot_set_up_is_said(value: Any) -> None:
     assert "## What cannot be set on a running Linux" in made["router/README.md"]
 
 
-def test_what_lasts_is_what_sysctl_can_hold() -> None:
+def test_only_sysctl_settings_persist_over_a_reboot() -> None:
     changes = [
         change("cc", "newreno"),
         change("wmem", "3 kB"),
@@ -1204,7 +1204,7 @@ def test_bbr_paces_without_a_queue() -> None:
     assert "BBR paces by itself" in made["sender/README.md"]
 
 
-def test_servers_get_what_their_manuals_have() -> None:
+def test_nginx_and_haproxy_files_use_documented_directives() -> None:
     changes = [
         change("cc", "bbr"),
         change("so_rcvbuf", "64 kB"),

@@ -68,7 +68,7 @@ def flows(done: subprocess.CompletedProcess[str]) -> pl.DataFrame:
     return pl.DataFrame(json.loads(done.stdout)["flows"], infer_schema_length=None)
 
 
-def test_values_are_given_by_path(two: Path, tcplab: Command) -> None:
+def test_values_are_set_by_path(two: Path, tcplab: Command) -> None:
     words = ["run", two, "--format", "json", "--no-chart", "--quiet"]
     named = flows(tcplab(*words, "--set", "flows.web.cc=bbr"))
     assert named["cc"].to_list() == ["bbr", "cubic"]
@@ -82,7 +82,7 @@ def test_values_are_given_by_path(two: Path, tcplab: Command) -> None:
     assert last["cc"].to_list() == ["vegas", "bbr"]
 
 
-def test_changed_experiments_are_those_that_say_so(two: Path) -> None:
+def test_changed_experiments_equal_those_written_directly(two: Path) -> None:
     changed = lab.load(two).changed({"flows.*.cc": "newreno", "size": "30 packets"})
     text = TWO.replace('"20 packets"', '"30 packets"').replace(
         "[[flows]]", '[[flows]]\ncc="newreno"'
@@ -123,7 +123,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("change", MISTAKES)
-def test_values_that_cannot_be_are_refused(change: str, two: Path, tcplab: Command) -> None:
+def test_invalid_set_values_are_refused(change: str, two: Path, tcplab: Command) -> None:
     done = tcplab("run", two.name, "--set", change)
     assert (done.returncode, done.stdout) == (2, "")
     assert MISTAKES[change] in done.stderr
@@ -131,7 +131,7 @@ def test_values_that_cannot_be_are_refused(change: str, two: Path, tcplab: Comma
     assert [path.name for path in two.parent.iterdir()] == ["two.toml"]
 
 
-def test_mistakes_that_stand_in_the_file_keep_their_line(two: Path, tcplab: Command) -> None:
+def test_mistakes_in_the_file_keep_their_line_with_set(two: Path, tcplab: Command) -> None:
     two.write_text(TWO.replace('delay = "5ms"', 'delay = "5mm"'))
     done = tcplab("check", two.name, "--set", "network.chain.rate=1mm")
     assert done.stderr.splitlines() == [
@@ -250,7 +250,9 @@ def test_variants_are_named_by_what_they_have_in_common() -> None:
     assert _warnings._where(scattered, variants) == f"in 2 of 6 variants, {first}"
 
 
-def test_results_are_shown_again(small: lab.Experiment, tcplab: Command, tmp_path: Path) -> None:
+def test_show_prints_the_output_of_run_again(
+    small: lab.Experiment, tcplab: Command, tmp_path: Path
+) -> None:
     (tmp_path / "small.json").write_text(json.dumps(small.to_dict()))
     first = tcplab("run", "small.json", "--out", "out", "--no-chart", "--quiet")
     for folder in (tmp_path / "out").rglob("*"):
@@ -274,7 +276,7 @@ def test_results_are_shown_again(small: lab.Experiment, tcplab: Command, tmp_pat
     assert tcplab("show", "out").stdout == first.stdout
 
 
-def test_what_is_missing_of_an_interrupted_sweep_is_said(
+def test_missing_runs_of_an_interrupted_sweep_are_reported(
     small: lab.Experiment, tmp_path: Path
 ) -> None:
     lab.run(small.replace(sweep={"network.chain.queue": ["10 packets"]}), out=tmp_path)
@@ -300,7 +302,7 @@ def test_a_run_is_shown_as_the_experiment_calls_it(small: lab.Experiment, tmp_pa
     assert stored.runs["network.chain.queue"].to_list() == ["20 packets"]
 
 
-def test_what_cannot_be_shown_is_refused(
+def test_show_of_missing_results_is_refused(
     small: lab.Experiment, tcplab: Command, tmp_path: Path
 ) -> None:
     lab.run(small, out=tmp_path / "all" / "out")
@@ -338,7 +340,7 @@ def test_results_hold_the_experiment_as_it_was_written(two: Path, tmp_path: Path
     }
 
 
-def test_files_of_others_are_left_alone(two: Path, tmp_path: Path) -> None:
+def test_run_does_not_overwrite_foreign_files(two: Path, tmp_path: Path) -> None:
     own = tmp_path / "out" / "experiment.toml"
     own.parent.mkdir()
     own.write_text(TWO)
@@ -426,7 +428,7 @@ def test_try_makes_a_sweep_of_several_values(tcplab: Command) -> None:
     assert [round(rtt, -1) for rtt in rtts["rtt_min_ms"]] == [10, 10, 40, 40]
 
 
-def test_a_page_meets_a_flow_that_is_at_work(tcplab: Command) -> None:
+def test_a_page_load_starts_while_the_competing_flow_runs(tcplab: Command) -> None:
     words = ["try", "--rate", "5M", "--traffic", "web", "--against", "cubic", "--repeat", "3"]
     done = tcplab(*words, "--no-chart", "--format", "json")
     flows = [one for one in json.loads(done.stdout)["flows"] if one["flow"] == "flow"]
@@ -451,7 +453,7 @@ TRIED = {
 
 
 @pytest.mark.parametrize("words", TRIED, ids=" ".join)
-def test_what_cannot_be_tried_is_refused(
+def test_invalid_arguments_of_try_are_refused(
     words: tuple[str, ...], tcplab: Command, tmp_path: Path
 ) -> None:
     extra = () if words[0] == "--save" else ("--save", "mine.toml")
@@ -463,12 +465,12 @@ def test_what_cannot_be_tried_is_refused(
 
 
 @pytest.mark.parametrize("traffic", trying.TRAFFIC)
-def test_every_word_for_traffic_runs(traffic: str, tcplab: Command) -> None:
+def test_every_traffic_word_of_try_runs(traffic: str, tcplab: Command) -> None:
     done = tcplab("try", "--traffic", traffic, "--duration", "3s", "--no-chart", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_new_files_run(tcplab: Command, tmp_path: Path) -> None:
+def test_files_written_by_new_are_valid(tcplab: Command, tmp_path: Path) -> None:
     listed = tcplab("new").stdout.splitlines()[2:]
     names = [line.split()[0] for line in listed if not line.startswith(" ")]
     assert {"dumbbell", "web", "wifi", "lan", "papers/dctcp"} <= set(names)
@@ -605,7 +607,7 @@ def test_progress_is_a_line_now_and_then_without_a_terminal(
     assert capfd.readouterr().err == ""
 
 
-def test_help_loads_no_tables() -> None:
+def test_help_imports_no_heavy_modules() -> None:
     program = (
         "import sys; from tcplab.cli import main\n"
         "try: main(['--help'])\n"

@@ -77,7 +77,7 @@ def test_flows_and_info_are_frames(small_file: Path) -> None:
     assert names <= set(capture.columns()["column"])
 
 
-def test_packed_files_and_standard_input_are_read(small_file: Path, tmp_path: Path) -> None:
+def test_compressed_files_and_standard_input_are_read(small_file: Path, tmp_path: Path) -> None:
     packed = tmp_path / "small.pcap.gz"
     packed.write_bytes(gzip.compress(SMALL))
     assert lab.capture.flows(packed).equals(lab.capture.flows(small_file))
@@ -119,7 +119,7 @@ def test_a_long_table_is_printed_whole(
     assert capsys.readouterr().out == flows.write_csv()
 
 
-def test_flows_load_only_what_they_print_with(small_file: Path) -> None:
+def test_capture_flows_imports_only_what_it_needs(small_file: Path) -> None:
     heavy = "{'numpy', 'scipy', 'rich', 'tcplab._schema', 'tcplab._results.results'}"
     program = (
         "import sys; from tcplab.cli import main\n"
@@ -132,7 +132,7 @@ def test_flows_load_only_what_they_print_with(small_file: Path) -> None:
     assert done.stdout.splitlines()[-1] == "end"
 
 
-def test_what_is_no_capture_is_refused(tcplab: Command, tmp_path: Path) -> None:
+def test_other_files_than_captures_are_refused(tcplab: Command, tmp_path: Path) -> None:
     (tmp_path / "x.pcap").write_text("no capture\n")
     for file, said in [
         ("x.pcap", "error: x.pcap: is not a capture: it begins with 6e 6f 20 63; "),
@@ -146,7 +146,7 @@ def test_what_is_no_capture_is_refused(tcplab: Command, tmp_path: Path) -> None:
         lab.capture.flows(tmp_path / "x.pcap", connections=0)
 
 
-def test_a_truncated_file_gives_what_it_has(tcplab: Command, tmp_path: Path) -> None:
+def test_a_truncated_file_yields_its_complete_packets(tcplab: Command, tmp_path: Path) -> None:
     (tmp_path / "cut.pcap").write_bytes(SMALL[:-3])
     done = tcplab("capture", "info", "cut.pcap")
     assert done.returncode == 0
@@ -193,7 +193,7 @@ def lossy(loss: object, back_loss: object = None, **flow: Any) -> lab.Experiment
 
 
 @pytest.mark.parametrize("cc", ["cubic", "bbr"])
-def test_at_both_ends_an_ack_is_heard_where_it_arrives(cc: str, tmp_path: Path) -> None:
+def test_captures_at_both_ends_apply_acks_at_their_arrival(cc: str, tmp_path: Path) -> None:
     """Round trips and reasons to wait are those of the capture at the sender, although ACKs are
     seen at the receiver first; ACKs lost on the way back do not count.
     """
@@ -324,7 +324,7 @@ def told(path: Path) -> list[tuple[Any, ...]]:
     return sorted(found)
 
 
-def test_packets_say_what_they_are(tcplab: Command, small_file: Path) -> None:
+def test_packets_have_kinds_and_sequence_numbers(tcplab: Command, small_file: Path) -> None:
     packets = lab.capture.packets(small_file, 0)
     assert packets["kind"].to_list() == ["control", "control", "ack", "data", "timeout", "ack"]
     assert packets["seq"].to_list() == [0, 0, 1, 1, 1, 1]

@@ -26,7 +26,7 @@ def experiment(**changes: Any) -> lab.Experiment:
     )
 
 
-def test_runs_with_one_beginning_have_the_digests_of_each_by_itself(
+def test_forked_runs_have_the_digests_of_separate_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = experiment(sweep={"change.flows[0].cc": ["cubic", "bbr", "vegas"], "seed": [1, 2]})
@@ -47,14 +47,14 @@ def test_runs_with_one_beginning_have_the_digests_of_each_by_itself(
     assert sorted(shared.digests.values()) == sorted(by_itself)
 
 
-def test_plans_are_together_as_far_as_no_thread_idles() -> None:
+def test_plans_share_a_beginning_unless_threads_would_idle() -> None:
     sweep = {"seed": [1, 2], "change.flows[0].cc": ["cubic", "bbr"]}
     plans = experiment(sweep=sweep).plans()
     sizes = [[len(part) for part in workers.together(plans, threads)] for threads in (1, 2, 3, 8)]
     assert sizes == [[2, 2], [2, 2], [1, 1, 2], [1, 1, 1, 1]]
 
 
-def test_the_example_has_one_past_and_three_futures() -> None:
+def test_the_example_forks_one_run_into_three() -> None:
     samples = lab.run(EXAMPLE).samples
     windows = {
         run: one.select("time_s", "cwnd_segments")
@@ -68,7 +68,7 @@ def test_the_example_has_one_past_and_three_futures() -> None:
     assert all(futures[one] != futures[other] for one, other in ((0, 1), (0, 2), (1, 2)))
 
 
-def test_a_class_is_copied_with_all_that_it_knows() -> None:
+def test_python_controllers_are_copied_with_their_state() -> None:
     lab.cc.register("reno-that-forks", Reno, version="1")
     sweep = {"change.flows[0].cc": ["reno-that-forks", "bbr", "cubic"]}
     one = experiment(sweep=sweep)
@@ -86,7 +86,7 @@ class NoCopy(Reno):
         raise RuntimeError("there is only one of me")
 
 
-def test_a_class_that_cannot_be_copied_says_so() -> None:
+def test_python_controllers_that_cannot_be_copied_are_refused() -> None:
     lab.cc.register("one-of-a-kind", NoCopy, version="1")
     own = experiment(sweep={"change.flows[0].cc": ["bbr", "cubic"]})
     own = own.replace(flows=[lab.Flow(from_="client", to="server", cc="one-of-a-kind")])
@@ -94,7 +94,7 @@ def test_a_class_that_cannot_be_copied_says_so() -> None:
         lab.run(own, workers=1)
 
 
-def test_linux_says_who_runs_it(tcplab: Command) -> None:
+def test_changes_on_linux_are_refused_naming_sim(tcplab: Command) -> None:
     done = tcplab("run", EXAMPLE, "--on", "linux")
     assert done.returncode == 2
     assert "settings that change while a run goes on" in done.stderr

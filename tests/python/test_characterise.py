@@ -73,7 +73,7 @@ def test_an_empirical_distribution_keeps_mean_and_shape() -> None:
     assert fitted.ks_between(few, values) <= 1 / 200
 
 
-def test_distances_are_those_of_arithmetic() -> None:
+def test_ks_distances_match_arithmetic() -> None:
     # Distribution functions 0, 1/2, 1 and 0, 1/4, 1 differ by 1/4.
     assert fitted.ks_between(np.array([1.0, 2.0]), np.array([1.0, 2.0, 2.0, 2.0])) == 0.25
     # A single value in a uniform distribution from 0 to 1: 1/2 on both sides.
@@ -82,7 +82,7 @@ def test_distances_are_those_of_arithmetic() -> None:
     assert fitted.ks(np.array([0.5]), lambda x: x, zeros=1) == 0.5
 
 
-def test_poisson_is_told_from_clockwork_and_from_bursts() -> None:
+def test_poisson_arrivals_differ_from_constant_and_bursty_ones() -> None:
     random = np.random.default_rng(3)
     gaps = random.exponential(2.0, 2000)
     assert fitted.is_poisson(gaps)
@@ -262,7 +262,9 @@ IPFIX_JSON = "\n".join(
     ],
 )
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_logs_say_the_same(text: str, is_packed: bool, tmp_path: Path) -> None:
+def test_connection_logs_give_the_expected_sessions(
+    text: str, is_packed: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "log"
     path.write_bytes(gzip.compress(text.encode()) if is_packed else text.encode())
     told = lab.capture.characterise(path)
@@ -323,7 +325,7 @@ def bench() -> Any:
     return module
 
 
-def test_models_give_known_mixes_back(tmp_path: Path) -> None:
+def test_models_of_known_mixes_reproduce_them(tmp_path: Path) -> None:
     mixes = bench()
     good = []
     for name in mixes.MIXES:
@@ -334,7 +336,7 @@ def test_models_give_known_mixes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_models_of_the_kernel_s_traffic_give_it_back(tmp_path: Path) -> None:
+def test_a_model_of_traffic_on_linux_reproduces_it(tmp_path: Path) -> None:
     rate, mean, ks = bench().measured("lognormal", "linux", 1, tmp_path)
     assert max(abs(rate), abs(mean)) <= 5
     assert ks <= 0.05
@@ -391,7 +393,7 @@ def test_turns_and_times_are_those_of_the_experiment(talk: Path) -> None:
     assert (block.traffic.requests, block.traffic.response) == (5, "20 kB")
 
 
-def test_a_session_of_two_captures_counts_once(talk: Path) -> None:
+def test_a_session_in_two_captures_counts_once(talk: Path) -> None:
     one, both = lab.capture.characterise(talk), lab.capture.characterise([talk, talk])
     assert both.totals.equals(one.totals)
     assert both.turns.equals(one.turns)
@@ -437,7 +439,9 @@ def test_the_command_writes_a_model_that_runs(tcplab: Command, talk: Path, tmp_p
     assert len(rows.splitlines()) == 661
 
 
-def test_what_is_neither_capture_nor_log_is_refused(tcplab: Command, tmp_path: Path) -> None:
+def test_files_that_are_neither_capture_nor_log_are_refused(
+    tcplab: Command, tmp_path: Path
+) -> None:
     (tmp_path / "x.txt").write_text("no log\n")
     (tmp_path / "x.json").write_text('{"a": 1}\n')
     (tmp_path / "ssl.log").write_text("#separator \\x09\n#fields\tts\tuid\tserver_name\n")

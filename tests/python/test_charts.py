@@ -90,7 +90,7 @@ def test_windows_and_thresholds_are_those_of_the_samples(pair: lab.Results) -> N
     assert thresholds
 
 
-def test_the_rtt_stands_above_the_least_one(pair: lab.Results) -> None:
+def test_the_rtt_chart_shows_the_minimum(pair: lab.Results) -> None:
     chart = lab.plot.rtt(pair)
     (lines,) = of_mark(chart, "line")
     own = pair.samples.drop_nulls("srtt_ms")
@@ -175,7 +175,7 @@ def with_packets(**settings: Any) -> lab.Results:
     return lab.run(plain.replace(**settings))
 
 
-def test_sequence_numbers_tell_what_was_sent_again() -> None:
+def test_the_sequence_chart_marks_retransmissions() -> None:
     results = with_packets()
     chart = lab.plot.sequence(results)
     (points,) = of_mark(chart, "point")
@@ -317,7 +317,7 @@ def test_a_second_swept_key_makes_panels() -> None:
     assert titles == {"rate = 5 Mbit/s", "rate = 20 Mbit/s"}
 
 
-def test_flows_are_beside_each_other_where_the_axis_is_all_that_is_swept() -> None:
+def test_a_single_swept_key_shows_flows_in_one_panel() -> None:
     swept = {"network.dumbbell.queue": ["0.5 BDP", "1 BDP", "2 BDP"]}
     results = lab.run(two_senders(duration="1 s", sweep=swept))
     chart = lab.plot.compare(results)
@@ -461,7 +461,7 @@ def test_shares_need_flows_that_meet(sweep: lab.Results) -> None:
         lab.plot.shares(sweep)
 
 
-def test_the_answer_depends_on_what_was_swept(pair: lab.Results, sweep: lab.Results) -> None:
+def test_the_default_chart_depends_on_the_sweep(pair: lab.Results, sweep: lab.Results) -> None:
     assert "vconcat" in lab.plot.answer(pair).to_dict()
     assert of_mark(lab.plot.answer(sweep), "line")
     bars = lab.run(two_senders(duration="1 s", sweep={"flows[0].cc": ["cubic", "vegas"]}))
@@ -478,7 +478,9 @@ def test_the_answer_depends_on_what_was_swept(pair: lab.Results, sweep: lab.Resu
     assert of_mark(lab.plot.answer(many), "point")
 
 
-def test_what_is_not_there_is_refused(sweep: lab.Results, pair: lab.Results) -> None:
+def test_charts_of_missing_flows_or_links_are_refused(
+    sweep: lab.Results, pair: lab.Results
+) -> None:
     with pytest.raises(ValueError, match="there is no 'speed'"):
         lab.plot.compare(sweep, "speed")
     with pytest.raises(ValueError, match=r"no run has variation: the experiment has no `every`"):

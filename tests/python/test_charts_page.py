@@ -100,7 +100,7 @@ def test_panels_zoom_together_in_a_page(show: Any, results: lab.Results) -> None
     assert after[0][1] - after[0][0] < 4
 
 
-def test_a_press_on_a_name_leaves_the_others_pale(show: Any, results: lab.Results) -> None:
+def test_clicking_a_legend_entry_fades_the_others(show: Any, results: lab.Results) -> None:
     chart = lab.plot.cwnd(results)
     chart.usermeta = {"embedOptions": {"renderer": "svg"}}
     page = show(lab.plot.drawn(chart, ".html")).page

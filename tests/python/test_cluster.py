@@ -24,7 +24,7 @@ DASK = str(Path(sys.executable).parent / "dask")
 
 LOCAL = ["--host", "127.0.0.1", "--no-dashboard"]
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -59,7 +59,7 @@ def cluster(tmp_path: Path) -> Iterator[Running]:
         for _ in range(2):
             running.begin("worker", "--no-nanny", "--nthreads", "1")
         with distributed.Client(running.address) as client:
-            client.wait_for_workers(2, timeout=PATIENCE_S)
+            client.wait_for_workers(2, timeout=TIMEOUT_S)
         yield running
     finally:
         for process in running.processes:
@@ -99,9 +99,7 @@ def stored_runs(folder: Path) -> list[str]:
     return [run for file in files for run in pl.read_parquet(file)["run"]]
 
 
-def test_workers_compute_what_this_computer_does(
-    client: distributed.Client, tmp_path: Path
-) -> None:
+def test_cluster_results_equal_local_results(client: distributed.Client, tmp_path: Path) -> None:
     experiment = many("2 s", 3)
     here = lab.run(experiment)
     assert_same(lab.run(experiment, client=client), here)
@@ -112,7 +110,7 @@ def test_workers_compute_what_this_computer_does(
     assert not lab.verify(tmp_path / "out", again=True).findings
 
 
-def test_a_killed_worker_loses_and_doubles_nothing(
+def test_a_killed_worker_causes_no_loss_or_duplicates(
     cluster: Running, tcplab: Command, tmp_path: Path
 ) -> None:
     experiment = many("20 s", 100)
@@ -128,7 +126,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(
     wait_for(lambda: len(stored_runs(out)) > 20)
     cluster.processes[1].send_signal(signal.SIGKILL)
     assert running.poll() is None, "it was over before"
-    _, said = running.communicate(timeout=PATIENCE_S * 3)
+    _, said = running.communicate(timeout=TIMEOUT_S * 3)
     assert running.returncode == 0, said
     runs = stored_runs(out)
     assert len(runs) == len(set(runs)) == 200
@@ -137,7 +135,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(
     assert_same(again, lab.run(experiment))
 
 
-def test_ctrl_c_ends_what_workers_do(cluster: Running, tmp_path: Path) -> None:
+def test_ctrl_c_cancels_the_work_of_workers(cluster: Running, tmp_path: Path) -> None:
     """A long run would block a worker for others."""
     file = tmp_path / "long.json"
     file.write_text(json.dumps(many("100000 s", 1).to_dict()), encoding="utf-8")
@@ -154,7 +152,7 @@ def test_ctrl_c_ends_what_workers_do(cluster: Running, tmp_path: Path) -> None:
 
         wait_for(lambda: busy() == 2)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=PATIENCE_S)
+        _, said = running.communicate(timeout=TIMEOUT_S)
         assert running.returncode == 130
         assert said.decode().startswith("interrupted; 0 of 2 runs are finished")
         # Both threads are free: tasks of other clients are executed.
@@ -178,14 +176,16 @@ class Slow:
         return Control(4)
 
 
-def test_classes_of_ones_own_go_to_the_workers(client: distributed.Client) -> None:
+def test_python_controllers_are_sent_to_workers(client: distributed.Client) -> None:
     # Workers cannot import this module: the class itself is sent.
     register("slow-of-cluster", Slow)
     experiment = many("2 s", 1).changed({"flows[0].cc": "slow-of-cluster"})
     assert_same(lab.run(experiment, client=client), lab.run(experiment))
 
 
-def test_what_a_class_raises_arrives(client: distributed.Client, tmp_path: Path) -> None:
+def test_exceptions_of_python_controllers_are_raised_locally(
+    client: distributed.Client, tmp_path: Path
+) -> None:
     class Failing(Slow):
         def on_ack(self, flow: FlowState, ack: Ack) -> None:
             raise LookupError("no more")
@@ -196,7 +196,7 @@ def test_what_a_class_raises_arrives(client: distributed.Client, tmp_path: Path)
         lab.run(many("2 s", 1).to_dict() | sweep, client=client, out=tmp_path / "out")
 
 
-def test_what_no_cluster_can_do_is_refused(client: distributed.Client) -> None:
+def test_options_without_meaning_on_a_cluster_are_refused(client: distributed.Client) -> None:
     with pytest.raises(TypeError, match=r"a distributed.Client is needed, not a str"):
         lab.run(many("1 s", 1), client="tcp://127.0.0.1:1")
     for option in ({"workers": 2}, {"memory": "1 GB"}):

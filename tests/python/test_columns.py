@@ -41,7 +41,7 @@ def test_items_of_lists_keep_their_indent() -> None:
         f"[target]: https://example.org/{'x' * 100}",
     ],
 )
-def test_what_cannot_be_broken_stays(text: str) -> None:
+def test_unbreakable_lines_stay(text: str) -> None:
     assert markdown(text) == text
 
 
@@ -70,7 +70,7 @@ def test_strings_of_toml_are_no_comments() -> None:
 
 
 @pytest.mark.parametrize("ending", FILL)
-def test_what_is_filled_stays_so(ending: str) -> None:
+def test_filling_is_idempotent(ending: str) -> None:
     mark = {".md": "", ".toml": "# ", ".sh": "# "}.get(ending, "// ")
     once = FILL[ending](f"{mark}{LONG}- {LONG}\n{mark}\n{mark}- {LONG}\n")
     assert FILL[ending](once) == once

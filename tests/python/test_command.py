@@ -127,7 +127,7 @@ def test_an_unwritable_folder_is_refused_before_anything_runs(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_why_a_chart_cannot_be_written_is_said(
+def test_unwritable_charts_are_refused_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def said(chart: Path) -> str:
@@ -150,7 +150,9 @@ def test_why_a_chart_cannot_be_written_is_said(
         assert said(tmp_path / "there.svg") == message
 
 
-def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> None:
+def test_refusals_name_the_backend_that_runs_the_experiment(
+    tcplab: Command, tmp_path: Path
+) -> None:
     command = '"cubic"\ntraffic = { kind = "command", server = "true", client = "true" }'
     (tmp_path / "program.toml").write_text(bad('"cubic"', command))
     refusal = (
@@ -195,7 +197,7 @@ def test_workers_are_at_least_one(workers: str, tcplab: Command) -> None:
     assert "is not a number of at least 1" in done.stderr
 
 
-def test_a_reader_that_leaves_is_no_mistake(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m tcplab.cli schema | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -204,7 +206,7 @@ def test_a_reader_that_leaves_is_no_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_no_mistake(tmp_path: Path, closed: str) -> None:
+def test_closed_standard_streams_are_not_errors(tmp_path: Path, closed: str) -> None:
     command = shlex.join([str(Path(sys.executable).parent / "tcplab"), "run", str(FIRST)])
     done = subprocess.run(
         f"{command} --out out {closed}",
@@ -220,7 +222,7 @@ def test_closed_streams_are_no_mistake(tmp_path: Path, closed: str) -> None:
     assert not lab.verify(tmp_path / "out").findings
 
 
-def test_run_prints_a_table_and_says_where_the_rest_is(
+def test_run_prints_a_table_and_the_folder_of_results(
     tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
@@ -270,7 +272,7 @@ def test_run_prints_intervals_of_repeated_runs(
     )
 
 
-def test_many_flows_are_put_together(tcplab: Command, tmp_path: Path) -> None:
+def test_many_flows_are_summarised(tcplab: Command, tmp_path: Path) -> None:
     (tmp_path / "many.toml").write_text(GOOD + "count = 100\n")
     done = tcplab("run", "many.toml")
     assert done.returncode == 0
@@ -283,7 +285,7 @@ def test_many_flows_are_put_together(tcplab: Command, tmp_path: Path) -> None:
     assert "... and 97 more like it" in check
 
 
-def test_check_says_what_would_run(tcplab: Command, tmp_path: Path) -> None:
+def test_check_prints_the_planned_runs(tcplab: Command, tmp_path: Path) -> None:
     done = tcplab("check", FIRST)
     assert (done.returncode, done.stderr) == (0, "")
     said = re.sub(" +", " ", done.stdout)
@@ -297,7 +299,7 @@ def test_check_says_what_would_run(tcplab: Command, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_check_says_what_happens_on_a_link_besides_loss(
+def test_check_prints_all_impairments_of_links(
     tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "250")
@@ -370,7 +372,7 @@ def test_congestion_controls_are_explained_from_their_files(tcplab: Command) -> 
     assert 'no congestion control is called "qubic"; did you mean "cubic"?' in done.stderr
 
 
-def test_presets_are_parameters_with_a_name(tmp_path: Path, tcplab: Command) -> None:
+def test_a_preset_equals_its_written_parameters(tmp_path: Path, tcplab: Command) -> None:
     text = (EXAMPLES / "first.toml").read_text(encoding="utf-8")
     file = tmp_path / "preset.toml"
     file.write_text(text.replace('cc = "cubic"', 'cc = "cubic/2008"'), encoding="utf-8")
@@ -395,7 +397,7 @@ def test_profiles_are_explained_by_the_kernels_names(tcplab: Command) -> None:
     assert re.search(r"^fack +true +sysctl tcp_fack = 1;", old, re.MULTILINE)
 
 
-def test_what_cannot_be_explained_is_refused(tcplab: Command) -> None:
+def test_explain_of_unknown_names_is_refused(tcplab: Command) -> None:
     done = tcplab("list", "profiles", "--explain", "linux-6.13")
     assert done.returncode == 2
     assert 'did you mean "linux-6.12"?' in done.stderr

@@ -83,7 +83,7 @@ def test_random_flows_are_the_same_at_every_ack(own_kernel: lab.Kernel, kind: st
     assert_same(compare(experiment, kernel=own_kernel.name), acks=10)
 
 
-def test_the_window_of_delay_is_what_makes_the_difference(own_kernel: lab.Kernel) -> None:
+def test_compound_differs_from_newreno_in_the_tests(own_kernel: lab.Kernel) -> None:
     # Without this check, the tests above might compare NewReno with itself.
     experiment = lab.Experiment(
         duration="12 s",

@@ -36,7 +36,7 @@ def test_retransmissions_and_times_are_those_of_the_kernel(tmp_path: Path) -> No
             assert (same.right, same.of) == (6, 6), place
 
 
-def test_time_is_divided_by_the_first_reason_that_holds() -> None:
+def test_waiting_time_counts_for_the_first_matching_cause() -> None:
     columns = ["time_s", "state", "congestion_state", "unacked", "notsent", "acked"]
     columns.append("rwnd_limited_us")
     sends, closes = 1, 4

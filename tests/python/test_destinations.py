@@ -20,7 +20,7 @@ def gained(candidate: str, gain: float) -> Gain:
     )
 
 
-def test_destinations_share_a_setting_where_nothing_is_lost_by_it() -> None:
+def test_destinations_share_a_setting_if_none_loses_by_it() -> None:
     # With the setting of the first, the second loses half a percent, the third ten; the fourth
     # should keep its present setting.
     matrix = [
@@ -99,7 +99,7 @@ def test_each_destination_gets_its_setting(
         ),
     ],
 )
-def test_what_is_no_list_of_destinations_is_refused(
+def test_invalid_destination_lists_are_refused(
     text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = tmp_path / "paths.toml", tmp_path / "out"

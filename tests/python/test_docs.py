@@ -71,7 +71,7 @@ def is_shown(shown: str, printed: str) -> bool:
 
 
 @pytest.mark.parametrize("page", pages_with("console", "python", "sql"), ids=name)
-def test_blocks_print_what_they_show(
+def test_code_blocks_print_the_documented_output(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if NEEDS_KERNEL.search(page.read_text(encoding="utf-8")):
@@ -159,7 +159,7 @@ PLACES = [[], ["network", "dumbbell"], ["network", "links"]]
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_piece_of_an_experiment_is_right_somewhere(
+def test_toml_fragments_are_valid_in_some_experiment(
     piece: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -221,7 +221,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_commands_that_take_minutes_are_understood(line: str) -> None:
+def test_long_commands_are_parsed(line: str) -> None:
     program, *words = shlex.split(line, comments=True)
     if program == "make":
         assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -232,7 +232,7 @@ def test_commands_that_take_minutes_are_understood(line: str) -> None:
         assert "/" not in word or word.startswith("~") or (ROOT / word).exists()
 
 
-def test_python_that_builds_a_kernel_calls_what_there_is() -> None:
+def test_python_blocks_that_need_a_kernel_call_existing_functions() -> None:
     page = ROOT / "docs" / "how-to" / "kernels.md"
     ((_, _, lines),) = blocks(page, "python")
     with mock.patch("tcplab.build_kernel", autospec=True) as build:
@@ -241,7 +241,7 @@ def test_python_that_builds_a_kernel_calls_what_there_is() -> None:
     build.assert_called_once()
 
 
-def test_no_kind_of_block_is_left_out() -> None:
+def test_all_kinds_of_code_blocks_are_tested() -> None:
     kinds = {kind for page in PAGES for kind, _, _ in blocks(page)}
     # test_kernels.py compiles the C file; `text` blocks hold the form of a command or a formula.
     assert kinds <= {"console", "python", "sql", "toml", "sh", "c", "text"}
@@ -269,7 +269,7 @@ def test_the_gallery_draws_what_it_finds(entry: gallery.Entry) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_relative_links_exist(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target

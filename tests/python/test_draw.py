@@ -127,9 +127,7 @@ def test_names_cannot_be_markup(tmp_path: Path) -> None:
         assert "<i>" not in text
 
 
-def test_what_cannot_be_drawn_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_drawings_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "none.toml"
     file.write_text('duration = "1 s"')
     assert main(["draw", str(file), "--chart", str(tmp_path / "no" / "chart.svg")]) == 2

@@ -82,7 +82,7 @@ def test_quantities_made_of_floats_are_rounded(written: str, meant: str) -> None
     assert ids(with_start(written)) == ids(with_start(meant))
 
 
-def test_what_nobody_rounded_is_too_fine() -> None:
+def test_unrounded_quantities_are_refused_as_too_fine() -> None:
     flow = lab.Flow(from_="client", to="server", start="0.0000001 us")
     chain = lab.Chain(rate="1 Mbit/s", delay="5 ms")
     experiment = lab.Experiment(duration="5 s", network=lab.Network(chain=chain), flows=[flow])
@@ -120,7 +120,7 @@ def test_a_changed_experiment_is_no_longer_the_file() -> None:
     assert ids(pickle.loads(pickle.dumps(loaded))) == ids(loaded)
 
 
-def test_what_is_given_is_shown() -> None:
+def test_repr_shows_the_given_fields() -> None:
     assert repr(lab.Flow(from_="a", to="b")) == "Flow(from_='a', to='b')"
     assert lab.Flow(from_="a", to="b", class_="large").to_dict() == {
         "from": "a",
@@ -138,7 +138,7 @@ def test_numbers_of_other_libraries_are_numbers() -> None:
     assert small.to_dict() == {"duration": "1 s", "seed": 7, "sweep": {"seed": [0, 1]}}
 
 
-def test_what_json_cannot_say_is_refused_with_its_place() -> None:
+def test_values_without_json_form_are_refused_by_place() -> None:
     flow = {"from": "a", "to": "b", "count": float("nan")}
     with pytest.raises(lab.ConfigError, match=r"^flows\[0\]\.count: nan is not a number"):
         lab.Experiment(duration="1 s", flows=[flow]).plans()

@@ -91,7 +91,7 @@ def in_a_process(seed: int) -> str:
     return done.stdout
 
 
-def test_it_is_the_same_in_every_process() -> None:
+def test_the_fingerprint_is_the_same_in_every_process() -> None:
     assert len({in_a_process(seed) for seed in range(6)}) == 1
 
 
@@ -136,7 +136,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_it_changes_with_what_the_class_does(change: str) -> None:
+def test_the_fingerprint_changes_with_behaviour(change: str) -> None:
     old, new = CHANGES[change]
     assert PLAIN.count(old) == 1
     assert of(PLAIN) != of(PLAIN.replace(old, new))
@@ -151,13 +151,13 @@ UNCHANGED = {
 
 
 @pytest.mark.parametrize("change", UNCHANGED)
-def test_it_does_not_change_with_the_rest(change: str) -> None:
+def test_the_fingerprint_ignores_what_does_not_affect_behaviour(change: str) -> None:
     old, new = UNCHANGED[change]
     assert PLAIN.count(old) == 1
     assert of(PLAIN) == of(PLAIN.replace(old, new))
 
 
-def test_it_knows_what_a_factory_closed_over() -> None:
+def test_the_fingerprint_includes_closure_values() -> None:
     def made(value: Any) -> type:
         class Made:
             def control(self) -> Any:
@@ -171,7 +171,7 @@ def test_it_knows_what_a_factory_closed_over() -> None:
     assert fingerprint(made(made(1))) != fingerprint(made(made(2)))
 
 
-def test_objects_count_by_what_they_hold() -> None:
+def test_the_fingerprint_of_objects_is_by_content() -> None:
     @dataclasses.dataclass
     class Config:
         step: float
@@ -188,7 +188,7 @@ def test_objects_count_by_what_they_hold() -> None:
     assert fingerprint([].append) != fingerprint([1].append)
 
 
-def test_what_contains_itself_comes_to_an_end() -> None:
+def test_cyclic_objects_have_a_fingerprint() -> None:
     loop: list[Any] = [1]
     loop.append(loop)
     other: list[Any] = [1]
@@ -218,7 +218,7 @@ READS = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_attributes_of_modules_count_as_they_are_now(read: str, params: Any) -> None:
+def test_current_module_attributes_are_in_the_fingerprint(read: str, params: Any) -> None:
     source = f"class Mine:\n    def control(self): {READS[read]}"
     before = of(source, own_params=params)
     params.unread = 2
@@ -249,9 +249,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("read", WHOLE)
-def test_where_it_cannot_be_told_what_is_read_all_of_a_module_counts(
-    read: str, params: Any
-) -> None:
+def test_dynamic_module_access_includes_the_whole_module(read: str, params: Any) -> None:
     source = f"class Mine:\n    def control(self, name): {WHOLE[read]}"
     with pytest.raises(UnstableError, match=r"own_params\.lock: an object of _thread.lock"):
         of(source, own_params=params)
@@ -261,7 +259,7 @@ def test_where_it_cannot_be_told_what_is_read_all_of_a_module_counts(
     assert of(source, own_params=params) != before
 
 
-def test_modules_that_know_each_other_come_to_an_end() -> None:
+def test_circular_module_references_have_a_fingerprint() -> None:
     one, two = types.ModuleType("own_one"), types.ModuleType("own_two")
     one.two, two.one = two, one  # type: ignore[attr-defined]
     assert fingerprint(one) == fingerprint(one)
@@ -276,7 +274,7 @@ UNSTABLE: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", UNSTABLE)
-def test_what_is_another_in_every_process_is_named(what: str) -> None:
+def test_process_specific_objects_are_refused_by_name(what: str) -> None:
     make, kind = UNSTABLE[what]
     source = "class Mine:\n    def control(self): return helper()\ndef helper(): return log"
     with pytest.raises(UnstableError) as raised:
@@ -286,7 +284,7 @@ def test_what_is_another_in_every_process_is_named(what: str) -> None:
     )
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
+def test_too_deeply_nested_objects_are_refused() -> None:
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]

@@ -20,14 +20,14 @@ FIXED = 60
 APPLIED = 10
 
 
-def test_a_number_stands_for_one_experiment() -> None:
+def test_a_case_number_determines_the_experiment() -> None:
     cases = [draw(SEED, number) for number in range(2 * len(KINDS))]
     assert cases == [draw(SEED, number) for number in range(2 * len(KINDS))]
     assert cases != [draw(SEED + 1, number) for number in range(2 * len(KINDS))]
     assert [case.kind for case in cases] == [*KINDS, *KINDS]
 
 
-def test_applications_have_numbers_of_their_own() -> None:
+def test_application_cases_are_deterministic() -> None:
     cases = [draw(SEED, number, APPLICATIONS) for number in range(2 * len(APPLICATIONS))]
     assert [case.kind for case in cases] == [*APPLICATIONS, *APPLICATIONS]
     assert cases == [draw(SEED, number, APPLICATIONS) for number in range(2 * len(APPLICATIONS))]
@@ -36,13 +36,13 @@ def test_applications_have_numbers_of_their_own() -> None:
         assert len(experiment.plans("sim")) == len(experiment.plans("linux")) == 1
 
 
-def test_both_backends_have_all_that_is_drawn() -> None:
+def test_drawn_experiments_run_on_both_backends() -> None:
     for number in range(5 * len(KINDS)):
         experiment = as_experiment(draw(SEED, number).experiment)
         assert len(experiment.plans("sim")) == len(experiment.plans("linux")) == 1
 
 
-def test_sockets_have_numbers_of_their_own() -> None:
+def test_socket_cases_are_deterministic() -> None:
     cases = [draw(SEED, number, SOCKETS) for number in range(20 * len(SOCKETS))]
     assert cases == [draw(SEED, number, SOCKETS) for number in range(20 * len(SOCKETS))]
     for case in cases:
@@ -65,7 +65,7 @@ def test_queues_are_the_same_on_both_backends(number: int) -> None:
     assert outcome.sim == outcome.linux
 
 
-def test_a_difference_is_made_small() -> None:
+def test_a_difference_is_minimised() -> None:
     # In this test, a third flow with Vegas differs, 2 s after the start, at 3 Mbit/s or more.
     def differs_at(experiment: Plain) -> float | None:
         names = [(flow["from"], flow["cc"]) for flow in experiment["flows"]]
@@ -92,12 +92,12 @@ def test_a_difference_is_made_small() -> None:
     assert small["network"]["dumbbell"]["delay"] == "20 ms"
 
 
-def test_what_does_not_differ_stays_as_it_is() -> None:
+def test_a_case_without_difference_is_not_minimised() -> None:
     experiment = draw(SEED, 0).experiment
     assert shrink(experiment, lambda _: None, 10) == experiment
 
 
-def test_the_table_counts() -> None:
+def test_the_table_counts_equal_and_differing_flows() -> None:
     flows = [
         Flow("flow1", "cubic", 10, None, (5.0, 5.0)),
         Flow("flow2", "cubic", 10, None, (5.1, 5.0)),  # 2 % apart
@@ -107,7 +107,7 @@ def test_the_table_counts() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_the_simulator_does_what_the_kernel_does_where_nobody_has_looked() -> None:
+def test_random_experiments_agree_between_sim_and_linux() -> None:
     by_kind: dict[str, list[Flow]] = {}
     for number in range(FIXED):
         case = draw(SEED, number)
@@ -135,7 +135,7 @@ def test_transfers_complete_when_they_do_in_the_kernel() -> None:
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("cc", ["dctcp", "westwood+"])
-def test_a_request_is_an_ack_that_brings_nothing(cc: str) -> None:
+def test_a_request_counts_as_an_ack_without_new_data(cc: str) -> None:
     # tcp_rcv_established: a connection that holds no memory takes the slow path, tcp_in_ack_event.
     # The alpha of DCTCP then falls, and Westwood+ counts the first window, on which its ssthresh
     # depends.
@@ -152,7 +152,7 @@ def test_a_request_is_an_ack_that_brings_nothing(cc: str) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_who_asks_has_the_congestion_control_of_the_flow() -> None:
+def test_the_requesting_end_uses_the_congestion_control_of_the_flow() -> None:
     # hybla_init: at 32 ms the window begins at one segment, so that three segments take three round
     # trips.
     path = {"hops": 1, "rate": "17.5 Mbit/s", "delay": "16 ms", "queue": "19 packets"}

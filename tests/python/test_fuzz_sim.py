@@ -45,14 +45,14 @@ SMALL: Plain = {
 }
 
 
-def test_a_number_stands_for_one_experiment() -> None:
+def test_a_case_number_determines_the_experiment() -> None:
     drawn = [draw(SEED, number) for number in range(20)]
     assert drawn == [draw(SEED, number) for number in range(20)]
     assert drawn != [draw(SEED + 1, number) for number in range(20)]
     assert json.loads(json.dumps(drawn)) == drawn
 
 
-def test_the_whole_schema_is_drawn() -> None:
+def test_every_schema_key_is_drawn() -> None:
     drawn: dict[str, set[str]] = {}
 
     def note(value: Any, described: Plain, name: str) -> None:
@@ -104,7 +104,7 @@ def test_the_whole_schema_is_drawn() -> None:
     assert kinds == queues | losses | others | spreads | rules | outages
 
 
-def test_some_hundred_experiments_run_or_are_refused() -> None:
+def test_random_experiments_run_or_are_refused() -> None:
     said = Counter[str]()
     for number in range(FIXED):
         kind, says = check(draw(SEED, number), original(SEED, number))
@@ -197,16 +197,16 @@ FINDS: dict[str, Plain] = {
 
 
 @pytest.mark.parametrize("what", FINDS)
-def test_what_was_found_is_found_no_more(what: str) -> None:
+def test_earlier_findings_stay_fixed(what: str) -> None:
     assert check(FINDS[what]) == (RAN, "")
 
 
-def test_what_is_wrong_is_refused() -> None:
+def test_invalid_experiments_are_refused() -> None:
     says = 'duration: -1 has no unit; write it as text with one, like "25 ms"'
     assert check(SMALL | {"duration": -1}) == (REFUSED, says)
 
 
-def test_a_find_is_named_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_is_reported_and_minimised(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(SMALL) == (RAN, "")
     digests = iter(f"{number}" for number in range(10**6))
     run = alone._core.run
@@ -221,7 +221,7 @@ def test_a_find_is_named_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None
     assert prune(large, lambda it: check(it)[0] == FOUND, 100) == SMALL
 
 
-def test_what_hangs_or_ends_its_process_is_a_find(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hangs_and_crashes_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = alone.Worker(SEED, iter(range(3)), limit_s=0.0)
     assert worker.next()
     outcome = worker.outcome()
@@ -237,6 +237,6 @@ def test_what_hangs_or_ends_its_process_is_a_find(monkeypatch: pytest.MonkeyPatc
     worker.end()
 
 
-def test_every_number_has_its_outcome() -> None:
+def test_every_case_number_has_one_outcome() -> None:
     seen = list(outcomes(SEED, range(40), workers=2))
     assert sorted(outcome.number for outcome in seen) == list(range(40))

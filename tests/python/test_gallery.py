@@ -66,7 +66,7 @@ def test_a_chart_is_drawn_by_the_lines_and_the_same_each_time() -> None:
     ],
     ids=["untrue", "mistaken", "unsaved", "broken", "warned"],
 )
-def test_there_is_no_chart_where_something_is_wrong(wrong: gallery.Entry, said: str) -> None:
+def test_no_chart_is_written_after_an_error(wrong: gallery.Entry, said: str) -> None:
     with pytest.raises(gallery.EntryError, match=said):
         wrong.draw()
 

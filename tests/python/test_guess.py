@@ -65,7 +65,7 @@ def test_rounds_show_what_reno_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("algorithm", "kept"), [("cubic", 0.7), ("scalable", 0.875)])
-def test_what_losses_leave(tmp_path: Path, algorithm: str, kept: float) -> None:
+def test_the_response_to_losses_is_a_feature(tmp_path: Path, algorithm: str, kept: float) -> None:
     """RFC 9438 §4.6 and Kelly 2003."""
     found = seen(captured(tmp_path, algorithm))
     assert abs(float(np.median(found.after / found.before)) - kept) < 0.02
@@ -81,7 +81,7 @@ def test_a_guess_is_right(tmp_path: Path, algorithm: str, answer: str) -> None:
     assert guess.LEAST_CERTAINTY <= table["certainty"][0] <= 1
 
 
-def test_marks_that_only_dctcp_asks_for(tmp_path: Path) -> None:
+def test_ecn_marks_indicate_dctcp(tmp_path: Path) -> None:
     """Linux makes SYNs ECN-capable for an algorithm that needs ECN (INET_ECN_xmit)."""
     with pytest.warns(lab.TcplabWarning, match="no queue on the way has any"):
         path = captured(tmp_path, "dctcp", ecn=True)
@@ -96,7 +96,7 @@ def test_an_algorithm_that_linux_does_not_have_is_unknown(tmp_path: Path) -> Non
     assert table["evidence"][0].startswith("like none enough, most like ")
 
 
-def test_what_says_too_little_is_unknown(tmp_path: Path) -> None:
+def test_captures_with_too_little_evidence_are_unknown(tmp_path: Path) -> None:
     short = lab.capture.congestion_control(captured(tmp_path / "a", "cubic", size="200 kB"))
     assert short.select("guess", "certainty").rows() == [("unknown", None)]
     assert short["evidence"][0].startswith("too short")

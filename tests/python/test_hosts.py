@@ -41,7 +41,7 @@ def experiment(qdisc: object, links: list[Plain], *algorithms: str, seconds: int
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("qdisc", ["fq", "fq-codel", LIMIT])
 @pytest.mark.parametrize("cc", ["bbr", "cubic", "newreno"])
-def test_a_flow_behind_its_own_queue_is_the_kernels_at_every_ack(cc: str, qdisc: str) -> None:
+def test_a_flow_with_a_host_queue_matches_the_kernel_at_every_ack(cc: str, qdisc: str) -> None:
     outcome = compare(experiment(qdisc, DIRECT, cc))
     assert outcome.first is None, outcome.first
 
@@ -51,14 +51,16 @@ def test_a_flow_behind_its_own_queue_is_the_kernels_at_every_ack(cc: str, qdisc:
     ("cc", "qdisc"),
     [("bbr", "fq"), ("cubic", "fq"), ("cubic", "fq-codel"), ("newreno", LIMIT)],
 )
-def test_so_is_one_with_a_slower_router_behind(cc: str, qdisc: str) -> None:
+def test_a_flow_with_a_host_queue_and_a_slower_router_matches_the_kernel(
+    cc: str, qdisc: str
+) -> None:
     outcome = compare(experiment(qdisc, ROUTED, cc))
     assert outcome.first is None, outcome.first
 
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("qdisc", ["fq", "fq-codel", "sfq", LIMIT])
-def test_so_are_flows_that_share_the_queue(qdisc: str) -> None:
+def test_flows_sharing_a_host_queue_match_the_kernel(qdisc: str) -> None:
     outcome = compare(experiment(qdisc, DIRECT, "cubic", "newreno", "bbr", "cubic"))
     assert outcome.first is None, outcome.first
 
@@ -92,7 +94,7 @@ def test_without_small_queues_the_same_flow_fills_the_queue() -> None:
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("qdisc", ["cake", "pie", "codel", "2 packets", TBF])
-def test_every_discipline_is_a_hosts_own_queue(qdisc: object) -> None:
+def test_every_discipline_works_as_a_host_queue(qdisc: object) -> None:
     # Each packet that arrived has left, was dropped, or is waiting.
     plain = experiment(qdisc, DIRECT, "cubic", "bbr", seconds=2)
     plain["record"] = {"samples": "10 ms", "links": "10 ms", "packets": ["a>b"]}
@@ -104,7 +106,7 @@ def test_every_discipline_is_a_hosts_own_queue(qdisc: object) -> None:
         assert results.flows["goodput_mbit_s"].sum() > 10, backend
 
 
-def test_what_hosts_have_is_drawn_by_number() -> None:
+def test_host_cases_are_deterministic() -> None:
     cases = [draw(1, number, HOSTS) for number in range(20)]
     assert cases == [draw(1, number, HOSTS) for number in range(20)]
     for case in cases:

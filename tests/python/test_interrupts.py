@@ -44,7 +44,7 @@ def interrupted_after(seconds: float) -> Iterator[pytest.ExceptionInfo[KeyboardI
 
 
 @pytest.mark.parametrize("backend", ["sim", "linux"])
-def test_planning_hears_it_at_once(backend: str) -> None:
+def test_interrupt_stops_planning_at_once(backend: str) -> None:
     # In a separate process: other tests here register classes of congestion controls, which
     # planning may call.
     words = [sys.executable, "-c", f"import test_interrupts as it; it.hear_planning({backend!r})"]
@@ -62,7 +62,7 @@ def hear_planning(backend: str) -> None:
     assert time.monotonic() - began < takes_s * 0.8
 
 
-def test_runs_hear_it_and_say_what_is_kept(tmp_path: Path) -> None:
+def test_interrupt_stops_runs_and_reports_kept(tmp_path: Path) -> None:
     short = lab.Experiment(
         duration="1 s",
         network=lab.Network(chain=lab.Chain(rate="1 Gbit/s", delay="5 ms")),
@@ -80,7 +80,7 @@ def test_runs_hear_it_and_say_what_is_kept(tmp_path: Path) -> None:
         assert len(lab.stored(tmp_path).plans) == 1
 
 
-def test_the_command_says_one_line_wherever_it_is(tmp_path: Path) -> None:
+def test_interrupt_prints_one_line_at_any_stage(tmp_path: Path) -> None:
     (tmp_path / "many.json").write_text(json.dumps(MANY.to_dict()))
     program = "import sys; from tcplab_command import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "run", "many.json", "--on", "linux"]
@@ -99,7 +99,7 @@ def test_the_command_says_one_line_wherever_it_is(tmp_path: Path) -> None:
         assert said.startswith("interrupted")
 
 
-def test_a_class_that_never_returns_hears_it() -> None:
+def test_interrupt_stops_a_python_controller_that_hangs() -> None:
     class Endless:
         def __init__(self, init: lab.cc.Init) -> None:
             self.cwnd = init.initial_window

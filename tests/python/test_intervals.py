@@ -186,7 +186,7 @@ def test_medians_have_the_ranks_of_the_tables() -> None:
     assert statistics.interval([1, 2, 3, 4], of="median").reason == "4 runs: a median needs 5"
 
 
-def test_pairs_of_normal_differences_are_a_test_of_student() -> None:
+def test_paired_normal_differences_use_students_t() -> None:
     # Differences 1, 2, 3: mean 2, s = 1. t = 2 * sqrt(3) = 3.4641 with 2 degrees of freedom, for
     # which p = 1 - t / sqrt(t^2 + 2) = 1 - 3.4641 / sqrt(14) = 0.07418.
     ours, theirs = [2.0, 4.0, 6.0], [1.0, 2.0, 3.0]
@@ -220,7 +220,7 @@ def test_p_values_of_several_comparisons_are_corrected() -> None:
     assert statistics.holm([0.6, 0.7]) == [1.0, 1.0]
 
 
-def test_so_many_runs_tell() -> None:
+def test_needed_runs_are_estimated_from_the_interval() -> None:
     # Two one-sided tests of normal data with a spread of 1 and a margin of 0.5, at 80 %:
     # about (1.645 + 1.282)^2 / 0.25 = 34.3 pairs, and a few more for Student's t.
     random = np.random.default_rng(4).normal(0, 1, 50)

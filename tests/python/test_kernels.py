@@ -59,7 +59,7 @@ def refusal(tcplab: Command, *words: object) -> str:
     return re.sub(r"^\d+ s, .*\n", "", done.stderr, flags=re.MULTILINE)
 
 
-def test_what_cannot_be_built_is_refused(tcplab: Command, cache: Path, tmp_path: Path) -> None:
+def test_impossible_kernel_builds_are_refused(tcplab: Command, cache: Path, tmp_path: Path) -> None:
     assert "cannot be the name of a kernel" in refusal(tcplab, "build", "--name", "a/b")
     assert "hz: 5 is not from 100 to 1000" in refusal(tcplab, "build", "--hz", 5)
     assert "hz: -5 is not" in refusal(tcplab, "build", "--hz=-5")
@@ -80,7 +80,7 @@ def test_what_cannot_be_built_is_refused(tcplab: Command, cache: Path, tmp_path:
     assert not (cache / "kernels" / ".building").exists()
 
 
-def test_what_is_no_congestion_control_is_refused(
+def test_sources_without_congestion_control_are_refused(
     tcplab: Command, cache: Path, example: Path
 ) -> None:
     del cache
@@ -113,7 +113,7 @@ def test_a_cache_that_cannot_be_written_is_refused(
     assert done.stderr == f"error: {tmp_path}/file/cache/kernels: not a directory\n"
 
 
-def test_kernels_that_are_not_there(tcplab: Command, cache: Path) -> None:
+def test_missing_kernels_are_reported(tcplab: Command, cache: Path) -> None:
     done = tcplab("kernel", "list")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "there are no kernels; `tcplab kernel build` builds one\n"
@@ -185,7 +185,7 @@ def test_the_compiler_is_quoted_when_a_congestion_control_does_not_compile(
     assert not (source_cache / "kernels" / ".building").exists()
 
 
-def test_a_source_without_what_is_replaced_is_refused_and_left_alone(
+def test_a_source_without_the_edited_lines_is_refused_unchanged(
     tcplab: Command, source_cache: Path, tmp_path: Path
 ) -> None:
     source = tree(tmp_path / "new", "config UML_TIME_TRAVEL_SUPPORT\n\tbool\n")

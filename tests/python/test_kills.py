@@ -79,7 +79,7 @@ def stored(out: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("backend", ["sim", "linux"])
-def test_kills_at_random_moments_cost_nothing(
+def test_kills_at_random_moments_lose_no_stored_run(
     backend: str, tmp_path: Path, place: Path, request: pytest.FixtureRequest
 ) -> None:
     if backend == "linux":
@@ -125,7 +125,7 @@ def test_kills_at_random_moments_cost_nothing(
     assert runs <= stored(tmp_path / "out").keys()
 
 
-def test_a_signal_ends_a_chart_that_is_drawn(tmp_path: Path) -> None:
+def test_a_signal_stops_drawing_a_chart(tmp_path: Path) -> None:
     program = """
 import os, signal, threading, time, tcplab
 from tcplab.cli import _chart, _signals

@@ -64,7 +64,7 @@ TBF = {"kind": "tbf", "limit": "50 ms", "burst": "32 kB"}
         ([[], {}], ["[]", "{}"]),
     ],
 )
-def test_what_differs_is_the_name(values: list[Any], short: list[str]) -> None:
+def test_variants_are_labelled_by_what_differs(values: list[Any], short: list[str]) -> None:
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     assert list(labels([*texts, None]).values()) == short
 
@@ -98,7 +98,7 @@ def test_tables_have_labels_and_results_have_values(
     assert [row[:10].strip() for row in rows] == ["10 packets", "codel"]
 
 
-def test_what_is_hidden_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_columns_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     call = lab.UdpTraffic(rate="100 kbit/s")
     results = lab.run(
         lab.Experiment(
@@ -122,7 +122,7 @@ def test_what_is_hidden_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "No room" not in wide
 
 
-def test_what_compare_leaves_out_is_said(small: lab.Experiment) -> None:
+def test_measures_left_out_by_compare_are_reported(small: lab.Experiment) -> None:
     results = lab.run(small)
     table = compare.table(lab.Comparison({"sim": results, "other": results}))
     # Neither queue is full long enough for a timer to expire.

@@ -196,7 +196,9 @@ flows = [{ from = "a", to = "b" }]
 """
 
 
-def test_linux_refuses_it_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lans_on_linux_are_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "lan.toml").write_text(LAN)
     assert main(["run", str(tmp_path / "lan.toml"), "--on", "linux"]) == 2
     says = capsys.readouterr().err
@@ -225,7 +227,7 @@ def test_linux_refuses_it_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[
         ('delay = "2 us"', 'delay = "2 us", loss = "1 %"', r"office\.loss: there is no key"),
     ],
 )
-def test_mistakes_are_told(before: str, after: str, says: str, tmp_path: Path) -> None:
+def test_mistakes_in_lans_are_reported(before: str, after: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "lan.toml").write_text(LAN.replace(before, after))
     with pytest.raises(lab.ConfigError, match=says):
         lab.load(tmp_path / "lan.toml").plans()

@@ -31,7 +31,7 @@ from tcplab.cli.trying import TRAFFIC, with_ranges
         ({"rtt": ["soon"], "traffic": [{"size": "big"}], "rate": ["0"]}, "10 s"),
     ],
 )
-def test_a_run_is_long_enough(flags: dict[str, Any], expected: str) -> None:
+def test_the_default_duration_is_long_enough(flags: dict[str, Any], expected: str) -> None:
     assert duration(flags, has_other=False) == expected
 
 

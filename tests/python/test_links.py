@@ -269,7 +269,7 @@ def test_contention_gives_the_goodput_of_its_published_model(stations: int, pack
     assert goodput == pytest.approx(share, rel=4 * variation / math.sqrt(turns))
 
 
-def test_both_backends_have_all_that_is_drawn() -> None:
+def test_drawn_links_run_on_both_backends() -> None:
     for number in range(10 * len(LINKS)):
         experiment = as_experiment(draw(SEED, number, LINKS).experiment)
         assert len(experiment.plans("sim")) == len(experiment.plans("linux")) == 1

@@ -76,7 +76,7 @@ def running_kernels(below: Path) -> list[str]:
     return found
 
 
-def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
+def test_an_unloaded_round_trip_takes_the_configured_delay() -> None:
     questions = lab.RequestsTraffic(request="100 B", response="100 B", requests=20)
     results = on_linux(
         duration="3 s",
@@ -286,7 +286,7 @@ def test_losses_without_sack_are_repaired_alike_on_both_backends(timestamps: boo
         assert sim[column][0] == pytest.approx(linux[column][0], rel=0.03), column
 
 
-def test_a_repeated_handshake_is_not_data_sent_again() -> None:
+def test_a_retransmitted_handshake_is_not_a_data_retransmission() -> None:
     noisy = link(loss="30 %")
     short = lab.BulkTraffic(size="1 kB")
     experiment = lab.Experiment(
@@ -445,7 +445,7 @@ def test_both_backends_give_up_a_connection_alike(
         assert results.drops["time_s"].to_list() == pytest.approx(times, abs=1e-6), backend
 
 
-def test_both_backends_repeat_a_syn_ack_alike() -> None:
+def test_both_backends_retransmit_a_syn_ack_alike() -> None:
     lossy = lab.LinkSettings(loss="100 %")
     experiment = lab.Experiment(
         duration="20 s",
@@ -463,7 +463,7 @@ def test_both_backends_repeat_a_syn_ack_alike() -> None:
     assert lost["sim"] == pytest.approx(lost["linux"], abs=1e-6)
 
 
-def test_a_syn_repeated_without_need_costs_no_window_on_either_backend() -> None:
+def test_a_spurious_syn_retransmission_keeps_the_initial_window_on_both_backends() -> None:
     # The answer to the first SYN arrives after 2.4 s, when the third has left. If timestamps tell
     # which SYN was answered, the first window is ten segments, else one: tcp_try_undo_spurious_syn.
     experiment = lab.Experiment(
@@ -568,7 +568,7 @@ def test_the_largest_packet_of_a_path_is_found_on_both_backends() -> None:
         assert too_large["flow"].to_list() == ["first"] * 10
 
 
-def test_a_largest_segment_counts_while_the_path_has_said_nothing() -> None:
+def test_the_mss_applies_until_the_path_mtu_is_known() -> None:
     # The MSS is above the path's MTU and below the first link's: the first packets have that size.
     experiment = lab.Experiment(
         duration="2 s",
@@ -628,7 +628,7 @@ def test_flows_of_one_host_may_have_different_options() -> None:
 
 
 @pytest.mark.parametrize("kind", ["two hosts", "antiparallel"])
-def test_that_flows_have_namespaces_changes_nothing(kind: str) -> None:
+def test_separate_namespaces_change_no_result(kind: str) -> None:
     def samples(retries: list[int]) -> pl.DataFrame:
         """Samples of flows between two hosts, with these numbers of SYN-ACK retries in turn. No
         packet of a handshake is lost, so the retries only force separate namespaces.
@@ -671,7 +671,7 @@ def offered(**options: object) -> tuple[int, int]:
     return int(windows[0]), int(windows.max())  # type: ignore[arg-type]
 
 
-def test_buffers_that_programs_ask_for_do_not_grow_and_have_a_most() -> None:
+def test_buffers_set_by_programs_are_fixed_and_bounded() -> None:
     # The memory is doubled, and half of it is window until more is known, in whole segments of 1448
     # bytes: 13 of them. Each takes at least 2304 bytes of memory.
     first, most = offered(window_scaling=False, so_rcvbuf="20 kB")
@@ -681,7 +681,7 @@ def test_buffers_that_programs_ask_for_do_not_grow_and_have_a_most() -> None:
     assert offered(window_scaling=False, so_rcvbuf="20 MB", rmem_max="20 kB") == (first, most)
 
 
-def test_windows_that_programs_and_routes_limit() -> None:
+def test_programs_and_routes_limit_windows() -> None:
     # tcp_select_initial_window: 20 whole segments of 1448 bytes; unscaled windows of up to 65535.
     first, most = offered(window_clamp="30 kB")
     assert (first, most) == (20 * 1448, 65_535)
@@ -714,7 +714,7 @@ def test_a_route_names_the_congestion_control_of_programs() -> None:
     assert used("cubic", wants) == "reno"
 
 
-def test_the_kernel_has_one_memory_for_all_hosts() -> None:
+def test_tcp_mem_on_linux_is_shared_by_all_hosts() -> None:
     limits = lab.Memory(low="100 kB", pressure="150 kB", high="200 kB")
     with pytest.raises(lab.ConfigError, match=r"stack\.mem: .*of the machine"):
         on_linux(duration="1 s", network=link(), flows=[flow()], stack=lab.Stack(mem=limits))
@@ -804,7 +804,7 @@ def test_both_backends_have_the_same_rows_of_packets(queue: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("at", ["25 ms", "35 ms"])
-def test_what_is_late_for_a_connection_that_is_over_is_answered_alike(
+def test_late_packets_of_closed_connections_are_answered_alike(
     traffic: lab.WebTraffic | lab.ArrivalsTraffic, at: str
 ) -> None:
     # tcp_timewait_state_process, tcp_v4_send_reset: while a connection closes, its path becomes
@@ -854,7 +854,7 @@ CLIENT = (
 )
 
 
-def test_programs_are_traffic() -> None:
+def test_programs_send_traffic_on_linux() -> None:
     programs = lab.CommandTraffic(server=SERVER, client=CLIENT)
     results = on_linux(duration="5 s", network=link(), flows=[flow(traffic=programs)])
     files = results.files(results.plans[0].id)
@@ -926,7 +926,7 @@ def break_kernel(below: Path) -> None:
             return
 
 
-def test_a_kernel_that_panics_has_the_last_word(
+def test_a_kernel_panic_is_reported_with_the_last_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -944,20 +944,20 @@ def test_a_kernel_that_panics_has_the_last_word(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_guest_that_hangs_is_ended_when_patience_is(
+def test_a_guest_whose_clock_stalls_is_killed_after_the_timeout(
     tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.setenv("TCPLAB_PATIENCE", "3")
+    monkeypatch.setenv("TCPLAB_STALL_TIMEOUT", "3")
     said = broken_run(tcplab, tmp_path, "sleep 1; while :; do :; done")
     assert "the guest's clock has stood still for 3 s at 1" in said
-    assert "`TCPLAB_PATIENCE` sets how many seconds may pass" in said
+    assert "`TCPLAB_STALL_TIMEOUT` sets how many seconds may pass" in said
 
 
-@pytest.mark.parametrize("patience", ["long", "0", "-1", ""])
-def test_a_patience_that_is_none_is_refused(patience: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCPLAB_PATIENCE", patience)
-    with pytest.raises(lab.RunError, match=r"TCPLAB_PATIENCE: .* is not a number of seconds"):
+@pytest.mark.parametrize("timeout", ["long", "0", "-1", ""])
+def test_an_invalid_stall_timeout_is_refused(timeout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPLAB_STALL_TIMEOUT", timeout)
+    with pytest.raises(lab.RunError, match=r"TCPLAB_STALL_TIMEOUT: .* is not a number of seconds"):
         on_linux(duration="1 s", network=link(), flows=[flow()])
 
 
@@ -1090,7 +1090,9 @@ def test_more_connections_than_ports_are_refused() -> None:
         lab.run(arriving(per_second=1e6, transfers=None), backend="linux")
 
 
-def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_path: Path) -> None:
+def test_settings_unsupported_on_linux_are_refused_by_place(
+    tcplab: Command, tmp_path: Path
+) -> None:
     (tmp_path / "wrong.toml").write_text(
         'duration = "2 s"\n'
         'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
@@ -1130,7 +1132,7 @@ def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_pat
         ),
     ],
 )
-def test_what_hosts_have_on_sim_alone_is_refused_with_its_place(
+def test_host_settings_of_sim_only_are_refused_by_place(
     tcplab: Command, tmp_path: Path, settings: str, refusal: str
 ) -> None:
     passes = "forwards" in refusal
@@ -1152,7 +1154,7 @@ def test_what_hosts_have_on_sim_alone_is_refused_with_its_place(
     assert "--on sim" in first
 
 
-def test_what_kernels_did_in_other_days_is_refused(tcplab: Command, tmp_path: Path) -> None:
+def test_behaviour_of_older_kernels_is_refused(tcplab: Command, tmp_path: Path) -> None:
     (tmp_path / "old.toml").write_text(
         'duration = "2 s"\n'
         'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
@@ -1168,7 +1170,7 @@ def test_what_kernels_did_in_other_days_is_refused(tcplab: Command, tmp_path: Pa
     assert "--on sim" in reduction
 
 
-def test_a_kernel_that_is_not_there_is_refused(tcplab: Command, tmp_path: Path) -> None:
+def test_a_missing_kernel_is_refused(tcplab: Command, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(
         'duration = "1 s"\n'
         'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
@@ -1197,9 +1199,7 @@ def test_backends_are_compared(tcplab: Command, tmp_path: Path) -> None:
     assert "flow1 (newreno), linux" in chart
 
 
-def test_nothing_is_left_running_or_lying_about(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_process_or_file_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     on_linux(duration="1 s", network=link(), flows=[flow()])
     assert list(tmp_path.iterdir()) == []

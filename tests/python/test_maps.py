@@ -21,7 +21,7 @@ def tracked(*patterns: str) -> list[str]:
     return listed.stdout.splitlines()
 
 
-def test_folders_of_the_map_are_there() -> None:
+def test_folders_of_the_map_exist() -> None:
     rows = re.findall(r"^\| (`[^|]*`) \|", CONTRIBUTING, re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert len(named) > 30
@@ -60,7 +60,7 @@ def test_the_graph_of_crates_is_that_of_their_manifests() -> None:
         assert below <= reached(crate), crate
 
 
-def test_files_that_pages_and_comments_name_are_there() -> None:
+def test_files_named_in_pages_and_comments_exist() -> None:
     files = set(tracked())
     pattern = re.compile(r"\b(?:crates|python|scripts|tests|benches)/[\w./-]+\.(?:rs|py|c|h|sh)\b")
     # The recipes of this page add these.
@@ -170,7 +170,7 @@ def imported(path: Path, modules: set[str]) -> set[str]:
     return found & modules
 
 
-def test_no_python_files_import_in_a_circle() -> None:
+def test_python_modules_have_no_circular_imports() -> None:
     root = ROOT / "python"
     files = {
         ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path

@@ -85,7 +85,7 @@ def test_flows_that_share_a_link_are_the_same_on_both_backends() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_to_measure_a_kernel_does_not_change_what_it_does() -> None:
+def test_measuring_does_not_change_a_run_on_linux() -> None:
     experiment = lab.Experiment(
         duration="4 s",
         network=link(queue="15 packets", loss="0.1 %"),

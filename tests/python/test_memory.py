@@ -106,7 +106,7 @@ def measured(experiment: lab.Experiment, folder: Path) -> tuple[int, int, dict[s
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_what_is_counted_is_what_is_taken(name: str, tmp_path: Path) -> None:
+def test_the_counted_memory_matches_the_process(name: str, tmp_path: Path) -> None:
     nothing = lab.Experiment(duration="10 ms", network=link("1 Mbit/s"), flows=[flow()], record=OFF)
     before, _, _ = measured(nothing, tmp_path / "nothing")
     peak, least, rows = measured(LARGE[name], tmp_path / "large")
@@ -131,7 +131,9 @@ def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < (samples[1] - samples[0]) * ROW / 10
 
 
-def test_what_does_not_fit_is_refused_before_it_begins(tcplab: Command, tmp_path: Path) -> None:
+def test_runs_that_do_not_fit_are_refused_before_they_start(
+    tcplab: Command, tmp_path: Path
+) -> None:
     flows = [flow(count=100_000, start="900 ms", traffic=lab.BulkTraffic(size="1 kB"))]
     experiment = LARGE["many flows"].replace(flows=flows)
     (tmp_path / "it.json").write_text(json.dumps(experiment.to_dict()))
@@ -178,13 +180,13 @@ def test_a_run_that_turns_out_too_large_stops_where_it_always_does() -> None:
     assert "of it is for packets on their way, less with a shorter `queue`" in text
 
 
-def test_what_is_too_large_for_its_share_has_all_of_it_alone() -> None:
+def test_a_run_larger_than_its_share_runs_alone() -> None:
     # About 60 MB each. Together, each run gets 45 MB; alone, 90 MB.
     results = lab.run(ON_THEIR_WAY.replace(repeat=2), workers=2, memory="90 MB", out=None)
     assert len(results.computed) == 2
 
 
-def test_tables_that_stay_in_memory_count() -> None:
+def test_unspilled_tables_count_as_memory() -> None:
     experiment = LARGE["samples at every ACK"].replace(duration="1 s", repeat=8)
     with pytest.raises(
         lab.ConfigError, match=r"the tables of all runs take more than 20 MB of memory; .*`out`"
@@ -193,7 +195,7 @@ def test_tables_that_stay_in_memory_count() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_the_kernel_counts() -> None:
+def test_memory_of_the_kernel_and_of_captures_counts() -> None:
     experiment = lab.Experiment(
         duration="1 s", network=link("100 Mbit/s"), flows=[flow(count=5_000)], record=OFF
     )

@@ -252,7 +252,7 @@ def test_harm_is_what_others_take_of_a_flow_alone() -> None:
     assert rows["said"][0].startswith("cannot be told from one pair; lower by")
 
 
-def test_what_is_not_written_down_is_nothing() -> None:
+def test_metrics_without_records_are_null() -> None:
     results = lab.run(
         {
             "duration": "1 s",

@@ -70,7 +70,7 @@ def test_bbr_bears_losses_below_a_fifth() -> None:
         (lambda: models.bbr_ceiling(-1, 0.1), "rate_mbit_s: -1 is not above 0"),
     ],
 )
-def test_what_no_model_knows_is_refused(call: object, said: str) -> None:
+def test_unknown_models_are_refused(call: object, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         call()  # type: ignore[operator]
 

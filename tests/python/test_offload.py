@@ -39,13 +39,13 @@ def packets(results: lab.Results, link: str) -> int:
 @pytest.mark.parametrize("wait", ["10 us", "50 us", "200 us"])
 @pytest.mark.parametrize("rate", ["100 Mbit/s", "1 Gbit/s"])
 @pytest.mark.parametrize("cc", ["cubic", "newreno"])
-def test_a_receiver_that_merges_is_the_kernels_at_every_ack(cc: str, rate: str, wait: str) -> None:
+def test_a_gro_receiver_matches_the_kernel_at_every_ack(cc: str, rate: str, wait: str) -> None:
     outcome = compare(experiment(cc, rate, {"b": {"gro": wait}}))
     assert outcome.first is None, outcome.first
 
 
 @pytest.mark.usefixtures("kernel")
-def test_so_is_one_whose_sender_merges_acks_and_loses_packets() -> None:
+def test_a_gro_receiver_with_losses_and_a_gro_sender_matches_the_kernel() -> None:
     hosts = {"a": {"gro": "30 us"}, "b": {"gro": "100 us"}}
     outcome = compare(experiment("cubic", "300 Mbit/s", hosts, loss=0.001))
     assert outcome.first is None, outcome.first
@@ -55,7 +55,7 @@ def test_so_is_one_whose_sender_merges_acks_and_loses_packets() -> None:
 @pytest.mark.parametrize("loss", [0, 0.001])
 @pytest.mark.parametrize("rate", ["100 Mbit/s", "300 Mbit/s", "1 Gbit/s"])
 @pytest.mark.parametrize("cc", ["cubic", "newreno", "bbr"])
-def test_as_many_acks_as_the_kernels(cc: str, rate: str, loss: float) -> None:
+def test_the_number_of_acks_matches_the_kernel(cc: str, rate: str, loss: float) -> None:
     for wait in ("20 us", "200 us"):
         plain = experiment(cc, rate, {"b": {"gro": wait}}, loss=loss)
         plain["record"] = {"samples": "off", "links": "100 ms"}
@@ -94,7 +94,7 @@ def test_a_host_that_takes_time_is_the_same_on_both_backends_at_every_ack(
     assert outcome.first is None, outcome.first
 
 
-def test_what_devices_do_is_drawn_by_number() -> None:
+def test_offload_cases_are_deterministic() -> None:
     cases = [draw(1, number, OFFLOAD) for number in range(20)]
     assert cases == [draw(1, number, OFFLOAD) for number in range(20)]
     for case in cases:

@@ -180,7 +180,9 @@ def test_messages_quote_what_was_written(attack: str, tcplab: Command, tmp_path:
 
 
 @pytest.mark.parametrize("attack", CONTROLS)
-def test_controls_are_refused_in_names(attack: str, tcplab: Command, tmp_path: Path) -> None:
+def test_control_characters_in_names_are_refused(
+    attack: str, tcplab: Command, tmp_path: Path
+) -> None:
     text, _ = CONTROLS[attack]
     (tmp_path / "x.json").write_text(experiment(text))
     done = tcplab("run", "x.json")
@@ -257,7 +259,7 @@ def test_stored_results_are_quoted(attack: str, tcplab: Command, tmp_path: Path)
     is_clean(again.stdout, again.stderr)
 
 
-def test_file_names_that_are_no_text_are_shown(tmp_path: Path) -> None:
+def test_undecodable_file_names_are_shown(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff\x1b[31m.json")).write_text("{")
     command = [sys.executable.encode(), b"-m", b"tcplab.cli", b"check", b"\xff\x1b[31m.json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)

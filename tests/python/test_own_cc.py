@@ -109,7 +109,7 @@ def test_a_mistake_in_the_beginning_of_a_class_has_its_line() -> None:
 
 
 @pytest.mark.parametrize("said", [{"k \n": 1.0}, {"": 1.0}, 3])
-def test_what_probe_calls_its_columns_is_checked(said: object) -> None:
+def test_names_of_probe_columns_are_checked(said: object) -> None:
     class Odd(Reno):
         def probe(self) -> Any:
             return said
@@ -119,7 +119,7 @@ def test_what_probe_calls_its_columns_is_checked(said: object) -> None:
         lab.run(experiment("odd"))
 
 
-def test_what_a_class_raises_ends_the_run_as_it_is() -> None:
+def test_exceptions_of_a_class_end_the_run_unchanged() -> None:
     class Broken(Reno):
         def on_ack(self, flow: FlowState, ack: Ack) -> None:
             if flow.now_s > 1:
@@ -134,7 +134,7 @@ def test_what_a_class_raises_ends_the_run_as_it_is() -> None:
     ("said", "message"),
     [(7, "gives a tcplab.cc.Control, not 7"), (None, "gives a tcplab.cc.Control, not None")],
 )
-def test_a_decision_is_a_control(said: Any, message: str) -> None:
+def test_control_must_return_a_control(said: Any, message: str) -> None:
     class Wrong(Reno):
         def control(self) -> Any:
             return said
@@ -144,7 +144,7 @@ def test_a_decision_is_a_control(said: Any, message: str) -> None:
         lab.run(experiment("wrong"))
 
 
-def test_what_is_probed_is_finite() -> None:
+def test_probed_values_must_be_finite() -> None:
     class Endless(Reno):
         def probe(self) -> dict[str, float]:
             return {"something": float("inf")}
@@ -155,12 +155,12 @@ def test_what_is_probed_is_finite() -> None:
 
 
 @pytest.mark.parametrize("cwnd", [float("nan"), -1, float("inf")])
-def test_a_window_is_a_number_of_segments(cwnd: float) -> None:
+def test_the_window_must_be_a_number_of_segments(cwnd: float) -> None:
     with pytest.raises(ValueError, match="cwnd: expected a number of segments"):
         Control(cwnd)
 
 
-def test_another_class_of_the_name_is_another_run(tmp_path: Path) -> None:
+def test_a_changed_class_changes_the_run_id(tmp_path: Path) -> None:
     class Slow(Reno):
         def on_ack(self, flow: FlowState, ack: Ack) -> None:
             pass
@@ -251,7 +251,7 @@ def test_attributes_of_modules_count(tmp_path: Path) -> None:
     assert not lab.run(experiment("of-a-module"), out=tmp_path).computed
 
 
-def test_classes_of_one_factory_are_told_apart(tmp_path: Path) -> None:
+def test_classes_of_one_factory_have_different_fingerprints(tmp_path: Path) -> None:
     def fixed(window: int) -> type[Reno]:
         class Fixed(Reno):
             def control(self) -> Control:
@@ -268,7 +268,7 @@ def test_classes_of_one_factory_are_told_apart(tmp_path: Path) -> None:
     assert not lab.run(experiment("of-a-factory"), out=tmp_path).computed
 
 
-def test_what_has_no_version_is_refused_unless_one_is_given(tmp_path: Path) -> None:
+def test_classes_without_fingerprint_need_a_version(tmp_path: Path) -> None:
     with (tmp_path / "log").open("w") as log:
 
         class Logging(Reno):
@@ -285,9 +285,7 @@ def test_what_has_no_version_is_refused_unless_one_is_given(tmp_path: Path) -> N
         lab.run(experiment("logging"))
 
 
-def test_where_a_class_is_not_registered_its_runs_are_not_wrong(
-    tcplab: Command, tmp_path: Path
-) -> None:
+def test_runs_of_unregistered_classes_pass_verification(tcplab: Command, tmp_path: Path) -> None:
     lab.cc.register("mine", Reno)
     lab.run(experiment("mine"), out=tmp_path / "out")
     here = lab.verify(tmp_path / "out", again=True)

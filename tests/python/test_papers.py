@@ -213,20 +213,20 @@ def test_true_differences_of_20_percent_are_found(studies: Path, times: float, r
     assert set(told) <= {right, "cannot be told"}
 
 
-def test_no_difference_is_hardly_ever_taken_for_one(studies: Path) -> None:
+def test_false_differences_are_rare(studies: Path) -> None:
     study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(2)
     told = [decided(study, drawn(draw, times=1.0)).then for _ in range(400)]
     # 5 % of 400 is 20, with a standard deviation of sqrt(400 * 0.05 * 0.95) = 4.4.
     assert told.count("cannot be told") >= 400 - 20 - 3 * 4.4
 
 
-def test_what_changed_since_is_told(studies: Path) -> None:
+def test_changes_between_then_and_now_are_reported(studies: Path) -> None:
     study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(3)
     found = decided(study, drawn(draw, times=1.4, now=0.7))
     assert (found.then, found.now, found.verdict) == ("holds", "reversed", "holds no longer")
 
 
-def test_what_is_equal_in_each_pair_is_not_above(studies: Path) -> None:
+def test_equal_pairs_are_not_above(studies: Path) -> None:
     (rows,) = drawn(random.Random(11), times=1.0).values()
     one = rows.filter(pl.col("cc") == "one")
     same = pl.concat([one, one.with_columns(pl.lit("two").alias("cc"))])
@@ -234,7 +234,7 @@ def test_what_is_equal_in_each_pair_is_not_above(studies: Path) -> None:
     assert decided(study, {"D9-E1": same}).verdict == "does not hold"
 
 
-def test_a_margin_counts(studies: Path) -> None:
+def test_margins_of_checks_are_applied(studies: Path) -> None:
     draw = random.Random(4)
     tables = drawn(draw, times=1.3)
     for rule, told in (
@@ -265,7 +265,7 @@ def test_arithmetic_of_a_paper_is_checked(studies: Path) -> None:
     assert decided(claim(studies, check), {}).verdict == "does not hold"
 
 
-def test_what_a_verdict_depends_on_is_told(studies: Path) -> None:
+def test_factors_that_a_verdict_depends_on_are_reported(studies: Path) -> None:
     draw = random.Random(6)
     parts = []
     for wait, times in (("100 ms", 1.4), ("10 ms", 0.7), ("20 ms", 1.4)):
@@ -282,7 +282,7 @@ def test_a_cell_that_was_run_in_part_decides_nothing(studies: Path) -> None:
     assert decided(claim(studies, check), drawn(random.Random(7), times=1.4)).verdict == "not run"
 
 
-def test_looks_while_repetitions_are_added_share_the_chance_of_error(studies: Path) -> None:
+def test_sequential_looks_share_the_error_probability(studies: Path) -> None:
     """With up to 120 repetitions there are looks at 30, 60 and 120: each has a third of 5 %."""
     path = studies / "nyone-2026" / "study.toml"
     path.write_text(path.read_text().replace("quick = {", "at_most = 120\nquick = {"))
@@ -299,7 +299,7 @@ def test_looks_while_repetitions_are_added_share_the_chance_of_error(studies: Pa
     assert finding.low == pytest.approx(expected.low / theirs.mean())  # type: ignore[operator]
 
 
-def test_what_was_lost_may_be_nothing_to_the_kernel(studies: Path) -> None:
+def test_parameters_missing_in_todays_stack_are_not_swept(studies: Path) -> None:
     # Today's stack has no such parameter, so its runs are not swept over it.
     study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
     tables = drawn(random.Random(1), times=2)
@@ -307,7 +307,7 @@ def test_what_was_lost_may_be_nothing_to_the_kernel(studies: Path) -> None:
     assert decided(study, of_kernel).now == "holds"
 
 
-def test_what_the_kernel_says_stands_beside_it(studies: Path) -> None:
+def test_linux_verdicts_are_shown_beside_sim_verdicts(studies: Path) -> None:
     study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
     draw = random.Random(10)
     here, there = drawn(draw, times=1.4), drawn(draw, times=0.7)
@@ -321,7 +321,7 @@ def test_what_the_kernel_says_stands_beside_it(studies: Path) -> None:
     assert f"{found.claim.id} (holds on `sim`, reversed on `linux`)" in said
 
 
-def test_runs_that_would_tell(studies: Path) -> None:
+def test_the_number_of_runs_needed_is_estimated(studies: Path) -> None:
     """Halving the interval takes four times as many runs."""
     study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(8)
     found = decided(study, drawn(draw, times=1.03))
@@ -392,7 +392,7 @@ def planted(pairs: Pairs, times: float, draw: random.Random) -> _measured.Tables
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_planted_truths_are_found_with_the_spread_of_a_study(name: str, studies: Path) -> None:
+def test_planted_effects_are_found_at_the_spread_of_each_study(name: str, studies: Path) -> None:
     with pytest.MonkeyPatch.context() as original:
         original.setattr(_study, "FOLDER", STUDIES)
         of_study = pairs_of(name)
@@ -426,7 +426,7 @@ def test_the_files_of_a_study_have_both_stacks_and_30_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
+def test_measured_files_belong_to_existing_experiments(name: str) -> None:
     study = _study.load(name)
     place = study.folder / _measured.COMMITTED
     read = _measured.read(study, place)
@@ -464,12 +464,12 @@ def test_means_have_the_digits_that_their_intervals_leave(
     assert _format.measured(mean, mean - below, mean + above) == shown
 
 
-def test_each_study_has_its_counts() -> None:
+def test_every_study_has_expected_counts() -> None:
     assert set(_study.names()) == set(IDS)
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_what_was_measured_is_what_this_version_measures(name: str, tmp_path: Path) -> None:
+def test_committed_measurements_are_reproduced(name: str, tmp_path: Path) -> None:
     from tcplab.cli._main import main  # noqa: PLC0415
 
     assert main(["paper", "run", name, "--quick", "--out", str(tmp_path)]) == 0
@@ -592,7 +592,7 @@ def test_repetitions_are_added_where_a_claim_is_open(
 
 
 @pytest.mark.usefixtures("kernel")
-def test_another_kernel_runs_what_it_alone_has(
+def test_kernel_specific_sweeps_run_on_that_kernel_only(
     studies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = studies / "nyone-2026" / "study.toml"
@@ -616,7 +616,7 @@ def test_another_kernel_runs_what_it_alone_has(
         _study.load("nyone-2026")
 
 
-def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
+def test_zipped_values_are_selected_together(studies: Path) -> None:
     path = studies / "nyone-2026" / "both.toml"
     text = path.read_text().replace('wait = ["100 ms", "10 ms"]\n', "")
     path.write_text(f'{text}\n[[zip]]\nwait = ["100 ms", "10 ms"]\nduration = ["2 s", "3 s"]\n')
@@ -641,9 +641,7 @@ def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
         ("{nothing}", "an experiment, a quantity and keys"),
     ],
 )
-def test_places_for_numbers_that_lead_nowhere_are_refused(
-    studies: Path, text: str, said: str
-) -> None:
+def test_placeholders_without_a_number_are_refused(studies: Path, text: str, said: str) -> None:
     study = _study.load("nyone-2026")
     with pytest.raises(ConfigError, match=said):
         _placeholders.filled(text, study, _measured.Measured(), {})
@@ -665,7 +663,7 @@ def test_places_for_numbers_that_lead_nowhere_are_refused(
         ("published", ("value = 9.5", "value = true"), "value: a number is needed"),
     ],
 )
-def test_what_no_study_can_say_is_refused(
+def test_invalid_studies_are_refused(
     studies: Path, file: str, change: tuple[str, str], said: str
 ) -> None:
     path = studies / "nyone-2026" / f"{file}.toml"
@@ -704,7 +702,7 @@ def test_what_no_study_can_say_is_refused(
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_before_anything_runs(
+def test_inconsistent_studies_are_refused_before_running(
     studies: Path, file: str, change: tuple[str, str], said: str
 ) -> None:
     claims = studies / "nyone-2026" / "claims.toml"
@@ -726,7 +724,7 @@ def test_arithmetic_without_a_number_is_refused(studies: Path, arithmetic: str) 
         _validation.check(claim(studies, check))
 
 
-def test_a_study_that_is_not_there(tcplab: Command) -> None:
+def test_an_unknown_study_is_refused(tcplab: Command) -> None:
     refused = tcplab("paper", "report", "nobody-1999")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "'nobody-1999' is no study; there are " in refused.stderr

@@ -27,14 +27,14 @@ FAST = [
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("some", list(together(FAST)), ids=lambda some: some[0].name)
-def test_the_simulator_does_what_the_kernel_does(some: list[Cell]) -> None:
+def test_sim_matches_linux_in_the_parity_grid(some: list[Cell]) -> None:
     comparison = compared(some, {})
     missed = [row for cell in some for row in rows(cell, comparison) if row.holds is False]
     assert missed == []
 
 
 @pytest.mark.usefixtures("kernel")
-def test_the_kernel_is_like_itself() -> None:
+def test_comparing_linux_with_itself_shows_no_difference() -> None:
     (cell, _) = cells("10 Mbit/s 40 ms listed loss / 30 kB")
     linux = compared([cell], {"profile": "rfc"}).results["linux"]
     found = rows(cell, lab.Comparison({"sim": linux, "linux": linux}))
@@ -52,7 +52,7 @@ def test_the_grid_is_complete() -> None:
     assert all(group[:2] == ["newreno", "cubic"] for group in groups)
 
 
-def test_the_name_of_an_algorithm_is_meant_to_be_whole() -> None:
+def test_algorithm_names_match_as_whole_words_first() -> None:
     assert {cell.cc for cell in cells("bic")} == {"bic"}
     assert {cell.cc for cell in cells("bic / 10 Mbit/s")} == {"bic"}
     assert {cell.cc for cell in cells("ubic")} == {"cubic"}

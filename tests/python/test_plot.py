@@ -72,7 +72,7 @@ def test_internals_of_a_congestion_control_are_drawn(small: lab.Experiment) -> N
             lab.plot.samples(results, column)
 
 
-def test_what_cannot_be_drawn_is_said(small: lab.Experiment) -> None:
+def test_charts_that_cannot_be_drawn_say_why(small: lab.Experiment) -> None:
     results = lab.run(
         small.replace(sweep=None, repeat=1, duration="1 s", record={"samples": "off"})
     )
@@ -146,7 +146,7 @@ def test_delays_and_losses_of_datagrams_are_drawn() -> None:
     assert len(lab.plot.overview(results).to_dict()["vconcat"]) == 6
 
 
-def test_charts_of_what_is_not_there_are_refused(results: lab.Results) -> None:
+def test_charts_of_missing_flows_or_links_are_refused(results: lab.Results) -> None:
     with pytest.raises(ValueError, match="no flow of this run has transfers"):
         lab.plot.transfers(results)
     with pytest.raises(ValueError, match="no flow of this run sends datagrams"):

@@ -44,7 +44,7 @@ def test_a_query_gives_the_numbers_of_the_tables(
     )
 
 
-def test_every_table_is_there(results: lab.Results) -> None:
+def test_every_table_can_be_queried(results: lab.Results) -> None:
     for table in lab._store.run_groups.TABLES:
         rows = results.query(f"select count(*) as rows from {table}")["rows"].item()
         assert rows == len(results.scan(table).collect())
@@ -52,7 +52,7 @@ def test_every_table_is_there(results: lab.Results) -> None:
     assert dict(digests.iter_rows()) == results.digests
 
 
-def test_rows_of_other_experiments_do_not_count(
+def test_queries_exclude_rows_of_other_experiments(
     results: lab.Results, small: lab.Experiment, tmp_path: Path
 ) -> None:
     flows = [lab.Flow(from_="client", to="server", cc="bbr")]
@@ -76,7 +76,7 @@ def test_rows_of_other_experiments_do_not_count(
         ("set threads = 3", "a query is one statement that begins with `select`"),
     ],
 )
-def test_what_is_no_query_is_refused_in_one_line(
+def test_invalid_queries_are_refused_in_one_line(
     sql: str, said: str, results: lab.Results, tcplab: Command
 ) -> None:
     with pytest.raises(lab.ConfigError) as raised:
@@ -88,7 +88,7 @@ def test_what_is_no_query_is_refused_in_one_line(
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_tables_of_the_screen(results: lab.Results, tcplab: Command) -> None:
+def test_query_results_are_printed_as_text_tables(results: lab.Results, tcplab: Command) -> None:
     del results
     sql = "select flow, 1.23456789 as number, null as nothing, 3 as three from flows limit 1"
     assert tcplab("query", "out", sql).stdout.splitlines() == [

@@ -95,7 +95,7 @@ def test_no_difference_is_an_answer() -> None:
     assert "equal to the last digit" in plain(found.answer.more[0])
 
 
-def test_what_cannot_be_told_says_how_many_runs_would() -> None:
+def test_an_unknown_verdict_states_the_runs_needed() -> None:
     example = lab.load(EXAMPLES / "answers.toml")
     results = lab.run(example.replace(repeat=4, sweep={"flows[0].cc": ["cubic", "newreno"]}))
     metrics = ["goodput_mbit_s", "retransmitted_share", "rtt_mean_ms", "queue_delay_p95_ms"]
@@ -111,7 +111,7 @@ def test_what_cannot_be_told_says_how_many_runs_would() -> None:
     assert [one.title for one in found.trust.remarks] == ["Few repetitions"]
 
 
-def test_two_runs_that_agree_are_no_proof() -> None:
+def test_two_equal_runs_do_not_prove_equality() -> None:
     results = lab.run(
         experiment(
             repeat=2,
@@ -136,7 +136,7 @@ def test_two_runs_that_agree_are_no_proof() -> None:
     assert re.search(r", but as one of \d comparisons that may be chance\.$", headline)
 
 
-def test_what_is_better_at_a_cost_says_the_cost() -> None:
+def test_a_better_variant_with_a_cost_states_the_cost() -> None:
     # A full queue of four BDP delays by four base RTTs.
     results = lab.run(
         experiment(
@@ -173,7 +173,7 @@ def test_what_is_better_at_a_cost_says_the_cost() -> None:
     assert tones[: len(worse)] == ["worse"] * len(worse)
 
 
-def test_what_cannot_be_trusted_says_so() -> None:
+def test_unreliable_comparisons_carry_a_warning() -> None:
     results = lab.run(
         experiment(
             repeat=2,
@@ -295,7 +295,7 @@ def test_shares_are_those_of_the_baseline() -> None:
     assert percent(rows["relative"].max()) in headline  # type: ignore[arg-type]
 
 
-def test_one_run_of_each_that_hardly_differs_is_no_difference() -> None:
+def test_a_small_difference_of_single_runs_is_not_reported() -> None:
     results = lab.run(experiment(repeat=1, duration="2 s", sweep={"stack.tlp": [True, False]}))
     headline = plain(content(results).answer.headline)
     expected = "In one run of each, the goodput of tlp false and tlp true differs by 0.00 %"
@@ -482,7 +482,7 @@ def active(page: Page) -> list[str]:
     return [tag for tag, _ in page.tags if tag in ("script", "style", "image", "a", "iframe")]
 
 
-def test_no_name_becomes_a_part_of_the_page(small: lab.Experiment) -> None:
+def test_names_are_escaped_in_html(small: lab.Experiment) -> None:
     usual = Page(html(content(lab.run(small.replace(sweep=None)))))
     for name, _ in IN_NAMES.values():
         # The name of a flow must not contain a slash, which separates it from a number.
@@ -496,7 +496,7 @@ def test_no_name_becomes_a_part_of_the_page(small: lab.Experiment) -> None:
         assert not set(hidden) & set(text)
 
 
-def test_no_name_becomes_markdown(small: lab.Experiment) -> None:
+def test_names_are_escaped_in_markdown(small: lab.Experiment) -> None:
     name = "**a** | b <img src=x> [c](javascript:d) @everyone `d` # e"
     flow = lab.Flow(name=name, from_="client", to="server")
     text = markdown(content(lab.run(small.replace(flows=[flow], sweep=None))))
@@ -515,14 +515,14 @@ def test_a_pdf_takes_any_text(small: lab.Experiment, tmp_path: Path) -> None:
     assert "Can it be trusted?" in text
 
 
-def test_nothing_recorded_is_said(small: lab.Experiment) -> None:
+def test_missing_records_are_reported(small: lab.Experiment) -> None:
     results = lab.run(small.replace(record={"samples": "off", "links": "off"}))
     found = content(results)
     assert [run.panels for run in found.details.runs] == [{}] * 4
     assert "Nothing over time was recorded" in html(found)
 
 
-def test_the_page_asks_nothing_of_a_network(said: Content) -> None:
+def test_the_page_loads_nothing_from_a_network(said: Content) -> None:
     page = Page(html(said))
     for _, attributes in page.tags:
         for key in ("src", "href", "action", "srcset"):
@@ -535,7 +535,7 @@ def test_the_page_asks_nothing_of_a_network(said: Content) -> None:
     assert "unsafe-inline" not in policy.partition("style-src")[0]
 
 
-def test_what_is_drawn_in_the_page_is_the_content(said: Content) -> None:
+def test_charts_of_the_page_draw_the_report_content(said: Content) -> None:
     text = html(said)
     packed = re.findall(r'id="data">([^<]+)<', text)[0]
     data = json.loads(gzip.decompress(base64.b64decode(packed)))
@@ -583,7 +583,7 @@ def test_the_command_writes_reports(small: lab.Experiment, tcplab: Command, tmp_
         (["-o", "x.html", "--metrics", "speed"], "metrics: there is no 'speed'"),
     ],
 )
-def test_what_cannot_be_written_is_refused(
+def test_unwritable_reports_are_refused(
     words: list[str], message: str, small: lab.Experiment, tcplab: Command, tmp_path: Path
 ) -> None:
     lab.run(small, out=tmp_path / "small")
@@ -596,7 +596,7 @@ def test_what_cannot_be_written_is_refused(
     assert tcplab("report", "nowhere").returncode == 2
 
 
-def test_the_paths_of_both_variants_are_told(tmp_path: Path) -> None:
+def test_the_paths_of_both_variants_are_described(tmp_path: Path) -> None:
     # 1 BDP of 20 and 24 Mbit/s over 40 ms: 100 and 120 kB, in packets of 1,500 bytes.
     file = tmp_path / "two.toml"
     file.write_text(
@@ -613,7 +613,7 @@ def test_the_paths_of_both_variants_are_told(tmp_path: Path) -> None:
     assert other in said
 
 
-def test_what_changes_nothing_is_warned_of(tmp_path: Path) -> None:
+def test_settings_without_effect_cause_a_warning(tmp_path: Path) -> None:
     # A long transfer without loss has no tail to probe.
     file = tmp_path / "tlp.toml"
     file.write_text(

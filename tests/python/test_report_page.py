@@ -172,7 +172,7 @@ def test_times_are_zoomed_by_numbers_and_by_dragging(opened: Opened) -> None:
     assert 2 < low < high < 8
 
 
-def test_what_is_drawn_is_what_its_table_says(opened: Opened) -> None:
+def test_charts_draw_the_values_of_their_tables(opened: Opened) -> None:
     page = opened.page
     page.locator(".comparison:visible details summary").click()
     rows = page.locator(".comparison:visible details tbody tr").all_inner_texts()
@@ -183,7 +183,7 @@ def test_what_is_drawn_is_what_its_table_says(opened: Opened) -> None:
 
 @pytest.mark.parametrize("options", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_stands_in_the_way_of_anybody(
+def test_axe_finds_no_serious_accessibility_problem(
     browser: Any, file: Path, options: dict[str, Any], scheme: str
 ) -> None:
     one = Opened(browser, file, **options, color_scheme=scheme)
@@ -199,7 +199,7 @@ def test_nothing_stands_in_the_way_of_anybody(
     one.close()
 
 
-def test_a_phone_shows_all_of_it(browser: Any, file: Path) -> None:
+def test_a_phone_screen_shows_the_whole_page(browser: Any, file: Path) -> None:
     one = Opened(browser, file, **PHONE)
     assert one.page.evaluate("document.documentElement.scrollWidth") == 390
     size = one.page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")
@@ -238,7 +238,7 @@ def test_everything_is_reached_by_keyboard(opened: Opened) -> None:
         assert name in reached, name
 
 
-def test_names_stay_names(browser: Any, tmp_path: Path) -> None:
+def test_names_are_not_interpreted_as_html_in_the_browser(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     flows = [
         lab.Flow(name=name.replace("/", "|"), from_="client", to="server", class_=name)

@@ -63,7 +63,7 @@ def test_joined_tables_say_what_was_swept(small: lab.Experiment) -> None:
     assert len(flows) == len(results.flows)
 
 
-def test_a_swept_seed_is_no_second_seed(small: lab.Experiment) -> None:
+def test_a_swept_seed_has_a_sweep_seed_column(small: lab.Experiment) -> None:
     results = lab.run(small.replace(sweep={"seed": [5, 9]}))
     assert results.runs["seed"].to_list() == [5, 6, 9, 10]
     assert results.runs["sweep.seed"].to_list() == ["5", "5", "9", "9"]
@@ -120,7 +120,7 @@ def kept(experiment: lab.Experiment) -> list[str]:
     return ["experiment.toml", group, "runs.json"]
 
 
-def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_files(small: lab.Experiment, tmp_path: Path) -> None:
     file = tmp_path / "long.toml"
     file.write_text(LONG)
     out = tmp_path / "out"
@@ -185,7 +185,7 @@ def test_the_summary_is_over_repetitions(small: lab.Experiment) -> None:
 def test_progress_is_shown_of_long_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcplab._run.progress.PATIENCE_S", 0.0)
+    monkeypatch.setattr("tcplab._run.progress.PROGRESS_AFTER_S", 0.0)
     file = tmp_path / "experiment.toml"
     file.write_text(LONG.replace("100 h", "20 s"))
     lab.run(file, progress=True)

@@ -78,7 +78,7 @@ def asked(address: str, path: str = "", method: str = "GET", **headers: str) -> 
     return answer.status, content
 
 
-def test_only_who_has_the_address_is_answered(store: Path) -> None:
+def test_requests_without_the_secret_path_are_refused(store: Path) -> None:
     with serving(store) as address:
         parts = urlsplit(address)
         assert parts.hostname == "127.0.0.1"
@@ -96,7 +96,7 @@ def test_only_who_has_the_address_is_answered(store: Path) -> None:
             assert asked(address, path)[0] == 404
 
 
-def test_nobody_else_reaches_the_port(store: Path) -> None:
+def test_the_port_is_bound_to_localhost(store: Path) -> None:
     with serving(store) as address, socket.socket() as other:
         others = {found[4][0] for found in socket.getaddrinfo(socket.gethostname(), None)}
         for host in others - {"127.0.0.1", "127.0.1.1", "::1"}:
@@ -135,7 +135,7 @@ def test_reports_are_those_of_the_command(store: Path) -> None:
         assert asked(address, f"run/{run}") == (200, (store.parent / "run.html").read_text())
 
 
-def test_what_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+def test_the_server_waits_for_results_that_do_not_exist_yet(tmp_path: Path) -> None:
     with serving(tmp_path / "later") as address:
         assert "The folder is not there yet." in asked(address)[1]
         before = json.loads(asked(address, "state")[1])
@@ -146,7 +146,7 @@ def test_what_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
         assert json.loads(asked(address, "state")[1]) != before
 
 
-def test_damage_is_told_and_what_was_read_stays(store: Path) -> None:
+def test_damaged_results_are_reported_and_earlier_ones_stay(store: Path) -> None:
     with serving(store) as address:
         assert "<strong>4 of 4</strong>" in asked(address)[1]
         group = next(store.glob("group-*"))
@@ -169,7 +169,7 @@ def within(seconds: float, condition: Any) -> bool:
     return False
 
 
-def test_what_cannot_be_served_is_refused(tcplab: Command, store: Path) -> None:
+def test_folders_that_cannot_be_served_are_refused(tcplab: Command, store: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         refused = tcplab("serve", store, "--port", port)

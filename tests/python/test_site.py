@@ -61,7 +61,7 @@ def site() -> Path:
     return ROOT / "target" / "site"
 
 
-def test_every_page_is_there_and_every_link_leads_somewhere(site: Path) -> None:
+def test_every_page_and_every_link_target_exists(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         assert (site / page.relative_to(ROOT).with_suffix(".html")).exists(), page
     seen = {page: Seen(page) for page in site.rglob("*.html")}
@@ -135,7 +135,7 @@ def test_a_search_finds_the_page_from_a_file(opened: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "scheme"), [*((name, "light") for name in MAIN), (MAIN[1], "dark"), (MAIN[3], "dark")]
 )
-def test_axe_finds_nothing_serious(name: str, scheme: str, opened: Any) -> None:
+def test_axe_finds_no_serious_accessibility_problem(name: str, scheme: str, opened: Any) -> None:
     page = opened(name, color_scheme=scheme)
     found = Axe().run(page, options={"preload": False}).response["violations"]
     serious = [rule for rule in found if rule["impact"] in ("serious", "critical")]
@@ -149,7 +149,7 @@ def test_a_phone_shows_the_width_of_a_page(name: str, opened: Any) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_the_dark_has_dark_pages_and_charts(opened: Any) -> None:
+def test_dark_mode_has_dark_pages_and_charts(opened: Any) -> None:
     page = opened("docs/gallery/windows.html", color_scheme="dark")
     back = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(int(part) for part in back.strip("rgb()").split(",")) < 64

@@ -71,7 +71,7 @@ def summary(flows: pl.DataFrame, transfers: pl.DataFrame | None = None, *, by: s
     return flow_summary.summary(flows, transfers.lazy(), variant=[], by=by)
 
 
-def test_what_flows_carry_together_is_over_the_time_in_which_any_of_them_ran() -> None:
+def test_goodput_of_a_group_is_over_the_time_in_which_any_flow_ran() -> None:
     # 5 MB in the first 4 s, 5 MB from the fourth to the eighth: 80 Mbit in 8 s, not 10 + 10 Mbit/s.
     one_after_another = flows(
         start_s=[0.0, 4.0], end_s=[4.0, 8.0], bytes=[5_000_000] * 2, goodput_mbit_s=[10.0, 10.0]
@@ -112,7 +112,7 @@ def test_jains_index_is_over_all_that_share_a_bottleneck() -> None:
     assert rows["jain_index"].to_list() == pytest.approx([20**2 / (3 * 200)])
 
 
-def test_times_of_completion_leave_nobody_out() -> None:
+def test_completion_percentiles_include_unfinished_transfers() -> None:
     times: list[object] = [1.0, 2.0, 3.0, None]
     outcomes: list[object] = ["completed", "completed", "completed", "unfinished"]
     row = summary(flows(completion_s=times, outcome=outcomes), by="cc").row(0, named=True)
@@ -126,7 +126,7 @@ def test_times_of_completion_leave_nobody_out() -> None:
     assert (row["unfinished"], row["completion_s"], row["completion_p50_s"]) == (0, None, None)
 
 
-def test_a_share_of_nothing_is_nothing() -> None:
+def test_a_share_of_zero_is_null() -> None:
     silent = flows(sent_segments=[0, 0], goodput_mbit_s=[None, None], outcome=["unfinished"] * 2)
     for by in ("flow", "cc"):
         row = summary(silent.with_columns(pl.col("goodput_mbit_s").cast(pl.Float64)), by=by).row(

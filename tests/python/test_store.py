@@ -113,7 +113,7 @@ def groups(folder: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_results_that_do_not_agree_are_computed_anew(
+def test_inconsistent_results_are_computed_again(
     damage: str, both: lab.Experiment, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -134,9 +134,7 @@ def test_results_that_do_not_agree_are_computed_anew(
         assert not lab.run(both, out=out).computed
 
 
-def test_damage_costs_the_runs_of_a_group_and_no_others(
-    small: lab.Experiment, tmp_path: Path
-) -> None:
+def test_damage_affects_only_the_runs_of_its_group(small: lab.Experiment, tmp_path: Path) -> None:
     first = lab.run(small, out=tmp_path, workers=1)
     more = small.replace(repeat=4)
     lab.run(more, out=tmp_path, workers=1)
@@ -152,7 +150,7 @@ def test_damage_costs_the_runs_of_a_group_and_no_others(
     assert lab.verify(tmp_path).findings == []
 
 
-def test_files_of_others_are_no_results(both: lab.Experiment, tmp_path: Path) -> None:
+def test_foreign_files_are_not_results(both: lab.Experiment, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run = both.plans()[0].id
     (out / "notes.txt").write_text("mine")
@@ -163,7 +161,7 @@ def test_files_of_others_are_no_results(both: lab.Experiment, tmp_path: Path) ->
     assert again.files(run) == {}
 
 
-def test_the_command_says_what_is_computed_anew(tcplab: Command, tmp_path: Path) -> None:
+def test_the_command_reports_runs_computed_again(tcplab: Command, tmp_path: Path) -> None:
     first = tcplab("run", EXAMPLES / "sweep.toml", "--out", "out", "--quiet")
     found = groups(tmp_path / "out")
     for table in (tmp_path / "out").glob("*/samples.parquet"):
@@ -183,9 +181,7 @@ def test_the_command_says_what_is_computed_anew(tcplab: Command, tmp_path: Path)
     assert runs == len(found)
 
 
-def test_a_folder_that_others_write_to_is_said_to_be_one(
-    small: lab.Experiment, tmp_path: Path
-) -> None:
+def test_a_world_writable_folder_causes_a_warning(small: lab.Experiment, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with warnings.catch_warnings(action="error"):
         lab.run(small, out=out)
@@ -202,7 +198,9 @@ def test_a_folder_that_others_write_to_is_said_to_be_one(
         lab.run(small, out=out)
 
 
-def test_the_list_reaches_no_other_folder(small: lab.Experiment, tmp_path: Path) -> None:
+def test_checksum_lists_cannot_refer_outside_their_folder(
+    small: lab.Experiment, tmp_path: Path
+) -> None:
     lab.run(small, out=tmp_path / "out")
     run = small.plans()[0].id
     group = groups(tmp_path / "out")[run]
@@ -431,7 +429,7 @@ FORGERIES: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_tables_that_have_not_their_digest_are_computed_anew(
+def test_tables_with_a_wrong_digest_are_computed_again(
     forgery: str, both: lab.Experiment, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -449,7 +447,7 @@ def test_tables_that_have_not_their_digest_are_computed_anew(
         assert not lab.run(both, out=out).computed
 
 
-def test_what_is_remembered_at_the_same_time_is_not_lost(
+def test_concurrent_cache_updates_are_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCPLAB_CACHE", str(tmp_path / "cache"))
@@ -469,7 +467,7 @@ def test_what_is_remembered_at_the_same_time_is_not_lost(
 
 
 @pytest.mark.parametrize("has_cache", [True, False])
-def test_tables_are_read_for_their_digest_once(
+def test_digests_of_tables_are_checked_once(
     has_cache: bool, small: lab.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = tmp_path / "cache"
@@ -495,7 +493,7 @@ def test_tables_are_read_for_their_digest_once(
     assert len(read) == (4 if has_cache else 8)
 
 
-def test_what_agrees_is_forgotten_with_its_folder(
+def test_cache_entries_of_removed_folders_are_dropped(
     small: lab.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCPLAB_CACHE", str(tmp_path / "cache"))
@@ -506,9 +504,7 @@ def test_what_agrees_is_forgotten_with_its_folder(
     assert len(list((tmp_path / "cache" / "agreed").iterdir())) == 2
 
 
-def test_results_of_versions_that_stored_otherwise_are_refused(
-    tcplab: Command, tmp_path: Path
-) -> None:
+def test_results_of_incompatible_versions_are_refused(tcplab: Command, tmp_path: Path) -> None:
     # The layout of tcplab 0.3.0 to 0.9.0.
     old = tmp_path / "out" / "0123456789abcdef"
     old.mkdir(parents=True)

@@ -56,7 +56,7 @@ def in_one_place(folder: Path) -> list[str]:
     return runs
 
 
-def test_after_kills_the_store_is_that_of_an_undisturbed_sweep(tmp_path: Path) -> None:
+def test_after_kills_the_store_equals_an_uninterrupted_sweep(tmp_path: Path) -> None:
     experiment = sweep(400)
     began = time.monotonic()
     expected = lab.run(experiment, out=tmp_path / "undisturbed")
@@ -151,7 +151,7 @@ def test_groups_are_read_in_place(tmp_path: Path) -> None:
     assert sorted(flows["goodput_mbit_s"]) == sorted(results.flows["goodput_mbit_s"])
 
 
-def test_small_groups_become_one_and_large_ones_stay(
+def test_small_groups_are_merged_and_large_ones_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "MOST_SMALL", 8)
@@ -169,7 +169,7 @@ def test_small_groups_become_one_and_large_ones_stay(
     assert lab.verify(tmp_path, again=True).findings == []
 
 
-def test_a_kill_while_groups_become_one_leaves_doubles_that_go(tmp_path: Path) -> None:
+def test_duplicates_of_an_interrupted_merge_are_ignored(tmp_path: Path) -> None:
     results = lab.run(sweep(3), out=tmp_path / "out")
     # Another group has some of the same runs.
     part = lab.run(sweep(2), out=tmp_path / "part")
@@ -203,7 +203,7 @@ def test_a_file_that_may_not_grow_is_an_error_that_names_it(
     assert (again.returncode, again.stderr) == (0, "")
 
 
-def test_plans_that_follow_each_other_are_taken_together() -> None:
+def test_workers_take_consecutive_plans_together() -> None:
     pool = Pool([1.0] * 1000, 2)
     first, second = pool.take(), pool.take()
     assert (first, second) == (range(1), range(1, 2))
@@ -218,14 +218,14 @@ def test_plans_that_follow_each_other_are_taken_together() -> None:
     assert not pool.take()
 
 
-def test_a_long_plan_does_not_hold_up_short_ones() -> None:
+def test_a_long_plan_does_not_delay_short_ones() -> None:
     """A group is stored when its last run ends: 100 simulated seconds are expected to take 1 s."""
     pool = Pool([1.0, 1.0, 1.0, 100.0, 100.0], 2)
     pool.give_back(pool.take(), 1, 0.01)
     assert [pool.take() for _ in range(3)] == [range(1, 3), range(3, 4), range(4, 5)]
 
 
-def test_a_group_is_as_it_was_handed_over(tmp_path: Path) -> None:
+def test_a_stored_group_is_read_back_unchanged(tmp_path: Path) -> None:
     results = lab.run(sweep(2), out=tmp_path)
     [folder] = tmp_path.glob("group-*")
     group = OnDisk(folder)
@@ -236,7 +236,9 @@ def test_a_group_is_as_it_was_handed_over(tmp_path: Path) -> None:
             assert len(own) == rows
 
 
-def test_long_plans_are_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_plans_are_stored_in_separate_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tcplab._store.run_groups.LONGEST", 10)
     monkeypatch.setattr("tcplab._store.store.LONGEST", 10)
     lab.run(sweep(1), out=tmp_path)

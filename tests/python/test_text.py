@@ -9,7 +9,7 @@ from tcplab._text import plain_tables
 from tcplab._text.cells import LEFT, Column, number
 
 
-def test_columns_are_aligned_by_what_characters_take_on_the_terminal() -> None:
+def test_columns_are_aligned_by_display_width() -> None:
     # Wide characters take two columns, combining ones none.
     names = ["上海 東京", "cafe\u0301", "plain"]
     text = plain_tables.table(
@@ -21,7 +21,7 @@ def test_columns_are_aligned_by_what_characters_take_on_the_terminal() -> None:
     assert all(line.endswith("1.00") for line in lines[2:])
 
 
-def test_what_is_too_wide_is_broken_by_the_same_measure() -> None:
+def test_long_text_is_wrapped_by_display_width() -> None:
     said = "東京 " * 20 + "x" * 70
     text = plain_tables.table([Column("a", LEFT), Column("b")], [[said, "1"]], width=40)
     assert max(map(cell_len, text.split("\n"))) <= 40

@@ -62,7 +62,7 @@ def test_a_server_takes_its_time_for_each_answer() -> None:
     assert row["completion_s"] * 1e3 == pytest.approx(expected_ms, abs=4 * ACK_MS)
 
 
-def test_sessions_ask_with_questions_of_their_own_and_wait_for_the_server() -> None:
+def test_sessions_have_their_own_requests_and_wait_for_the_server() -> None:
     classes = [
         lab.SessionClass(name="large question", count=1, size="100 B", request="1448 B"),
         lab.SessionClass(name="small question", count=2, size="100 B"),
@@ -225,7 +225,7 @@ def test_the_examples_give_the_same_on_both_backends(example: str) -> None:
     assert other.flows["delay_mean_ms"].to_list() == pytest.approx(delays, abs=1e-6)
 
 
-def test_a_server_that_waits_for_a_question_is_told_of_room() -> None:
+def test_a_server_polling_for_a_request_is_woken_by_write_space() -> None:
     # tcp_poll: with 66 kB just written, less than half as much is free. The next ACK fits the
     # buffer to the window (tcp_new_space), so that the last answer fills it later.
     sizes = ["30 kB", "66 kB", "66 kB", "600 kB"]
@@ -262,7 +262,7 @@ def test_a_host_holds_so_many_fragments(broken: int, whole: int) -> None:
     assert row["bytes"] == whole * 2000
 
 
-def test_connections_to_a_host_share_what_routers_said() -> None:
+def test_connections_to_a_host_share_the_path_mtu() -> None:
     # update_or_create_fnhe, ip_queue_xmit: open connections learn the MTU with the next packet, and
     # retransmit nothing for it; servers learn it with the SYN.
     links = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tcplab as lab
-from tcplab._capture.delivered import Delivery, Told
+from tcplab._capture.delivered import Delivery, Evidence
 from tcplab._capture.path import path
 
 BOTH = ["sender>router", "router>sender"]
@@ -60,7 +60,7 @@ def test_the_rate_is_that_of_packets_without_a_gap() -> None:
         for number in range(10)
     ]
     sent = [one.last_sent for one in deliveries]
-    found = path(Told(deliveries, sent, [], [], [1500] * 40))
+    found = path(Evidence(deliveries, sent, [], [], [1500] * 40))
     assert found.rate_bit_s.value == pytest.approx(1e6)
     assert found.base_rtt_s.value == pytest.approx(0.1 - 0.012 - 0.000416)
     # The last packet of a burst waits for nine others.
@@ -68,7 +68,7 @@ def test_the_rate_is_that_of_packets_without_a_gap() -> None:
     assert found.queue_packets.low == pytest.approx(9)
 
 
-def test_a_path_is_told_and_its_twin_behaves_like_the_capture(tmp_path: Path) -> None:
+def test_the_twin_of_a_capture_behaves_like_it(tmp_path: Path) -> None:
     twin = lab.capture.twin(captured(tmp_path))
     for quantity, truth, share in [("base RTT", 40, 0.02), ("rate", 10, 0.05), ("queue", 30, 0.2)]:
         value, low, high = told(twin.path, quantity)
@@ -88,7 +88,7 @@ def test_a_path_is_told_and_its_twin_behaves_like_the_capture(tmp_path: Path) ->
     assert faster.flows["bytes"].to_list() == [8_000_000]
 
 
-def test_losses_by_chance_are_told_from_those_of_a_full_queue(tmp_path: Path) -> None:
+def test_random_losses_are_distinguished_from_queue_overflows(tmp_path: Path) -> None:
     file = captured(tmp_path, queue="200 packets", forward=lab.LinkSettings(loss=0.01))
     twin = lab.capture.twin(file, cc="cubic")
     value, low, high = told(twin.path, "loss")
@@ -103,7 +103,7 @@ def test_losses_by_chance_are_told_from_those_of_a_full_queue(tmp_path: Path) ->
     assert least <= 200
 
 
-def test_what_does_not_fit_is_not_vouched_for(
+def test_a_twin_that_differs_from_the_capture_is_not_vouched_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, twin = captured(tmp_path), tmp_path / "twin.toml"
@@ -146,7 +146,7 @@ def test_a_window_that_is_too_small_is_in_the_twin(tmp_path: Path) -> None:
     assert told(twin.path, "rate")[0] == pytest.approx(10, rel=0.05)
 
 
-def test_what_tells_nothing_is_refused(tmp_path: Path) -> None:
+def test_captures_without_path_information_are_refused(tmp_path: Path) -> None:
     one_way = captured(tmp_path, captures=BOTH[:1])
     with pytest.raises(lab.ConfigError, match="round trip is not known"):
         lab.capture.twin(one_way)

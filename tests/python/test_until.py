@@ -49,7 +49,7 @@ def test_repetitions_end_when_means_are_known() -> None:
     assert [plan.id for plan in results.plans] == [plan.id for plan in plain]
 
 
-def test_what_is_not_known_after_the_last_repetition_is_said() -> None:
+def test_means_unknown_after_the_last_repetition_are_reported() -> None:
     with pytest.warns(
         lab.TcplabWarning, match=r"after 12 repetitions goodput_mbit_s of .*, not 0.001 %"
     ):
@@ -63,7 +63,7 @@ def test_where_nothing_is_random_two_repetitions_are_enough() -> None:
     assert len(results.plans) == 4
 
 
-def test_what_was_run_before_is_not_run_again(tmp_path: Path) -> None:
+def test_finished_repetitions_are_not_run_again(tmp_path: Path) -> None:
     asked = experiment({"until": "0.001 %", "at_most": 15})
     with pytest.warns(lab.TcplabWarning, match="after 15 repetitions"):
         first = lab.run(asked, out=tmp_path)

@@ -46,7 +46,7 @@ def only(verification: lab.Verification) -> lab.Finding:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_results_as_they_were_stored_are_well(stored: Path, again: bool) -> None:
+def test_unchanged_results_verify(stored: Path, again: bool) -> None:
     checked = lab.verify(stored, again=again)
     assert (len(checked.runs), checked.findings) == (4, [])
     assert len(lab.verify([first(stored), stored]).runs) == 4
@@ -193,7 +193,9 @@ def test_a_plan_that_was_changed_is_found(stored: Path) -> None:
         assert said in finding.what
 
 
-def test_other_results_than_again_are_found(stored: Path, small: lab.Experiment) -> None:
+def test_results_that_differ_from_a_repetition_are_found(
+    stored: Path, small: lab.Experiment
+) -> None:
     # Tables with a digest of their own, as another machine might have computed them.
     lab.run(small.replace(seed=5, repeat=1, sweep={}), out=stored.parent / "other")
     mine, theirs = first(stored), first(stored.parent / "other")

@@ -101,7 +101,7 @@ def test_no_attack_succeeds() -> None:
     assert output(f"{tried(ATTACKS)}; echo tried") == "tried\n"
 
 
-def test_attacks_are_tried_in_earnest() -> None:
+def test_the_attack_harness_detects_success() -> None:
     assert output(tried({"possible": "true", "impossible": "false"})) == "possible\n"
 
 
@@ -126,7 +126,7 @@ def test_programs_see_neither_other_processes_nor_more_files_than_they_need() ->
     assert int(said.split()[-1]) <= 4
 
 
-def test_what_programs_need_works() -> None:
+def test_programs_have_the_resources_they_need() -> None:
     needs = {
         "ping": "ping -c 1 {server}" if shutil.which("ping") else "true",
         "temporary files": "echo x > /tmp/x && mkdir /tmp/y && echo x > ~/z && test -w .",
@@ -169,7 +169,7 @@ def test_output_up_to_the_limit_is_whole() -> None:
     assert len(output("head -c 30M /dev/zero | tr '\\0' x")) == 30 << 20
 
 
-def test_what_ends_with_the_experiment_is_kept() -> None:
+def test_output_at_the_end_of_the_experiment_is_kept() -> None:
     said = output("(while :; do echo still there; sleep 1; done) & echo away")
     # At 0, 1, 2, 3 and 4 s.
     assert sorted(said.splitlines()) == ["away", *["still there"] * 5]
@@ -210,7 +210,7 @@ def test_the_experiments_folder_is_read_but_no_results(tcplab: Command, tmp_path
     ]
 
 
-def test_more_is_read_if_the_user_says_so(tcplab: Command, tmp_path: Path) -> None:
+def test_allow_read_opens_further_folders(tcplab: Command, tmp_path: Path) -> None:
     experiment_file(tmp_path / "mine", f"cat {tmp_path}/yours/data")
     (tmp_path / "yours").mkdir()
     (tmp_path / "yours/data").write_text("lent\n")
@@ -264,7 +264,7 @@ def test_runs_of_programs_are_as_good_as_what_these_read(tcplab: Command, tmp_pa
         ("/tmp", "they have a /tmp of their own"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(
+def test_unsafe_folders_to_read_are_refused(
     tcplab: Command, tmp_path: Path, path: str, problem: str
 ) -> None:
     experiment_file(tmp_path, "true")
@@ -274,7 +274,7 @@ def test_what_cannot_be_shown_is_refused(
     assert "Traceback" not in done.stderr
 
 
-def test_a_home_is_no_experiments_folder(
+def test_a_home_folder_is_not_opened_as_experiment_folder(
     tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCPLAB_CACHE", str(CACHE))
@@ -287,14 +287,16 @@ def test_a_home_is_no_experiments_folder(
     assert said.read_text().endswith("closed\n")
 
 
-def test_check_says_what_would_run(tcplab: Command, tmp_path: Path) -> None:
+def test_check_prints_the_commands_that_would_run(tcplab: Command, tmp_path: Path) -> None:
     experiment_file(tmp_path, "echo {server}")
     done = tcplab("check", "walls.toml")
     assert done.returncode == 0, done.stderr
     assert "programs that would run:\n  server on a: true\n  client on b: echo" in done.stdout
 
 
-def test_links_of_the_guest_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_symlinks_written_by_the_guest_are_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The folder of a run is closed to other users, and is removed afterwards."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert output("true") == ""
@@ -302,7 +304,7 @@ def test_links_of_the_guest_lead_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="all tests run as an ordinary user already")
-def test_walls_hold_for_an_ordinary_user(
+def test_the_sandbox_works_for_an_ordinary_user(
     kernel: lab.Kernel,
 ) -> None:
     # pytest's folders are closed to other users.

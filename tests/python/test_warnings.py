@@ -249,7 +249,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("what", NAMED)
-def test_what_hardly_is_meant_is_named_and_runs(what: str, tcplab: Command, tmp_path: Path) -> None:
+def test_likely_mistakes_warn(what: str, tcplab: Command, tmp_path: Path) -> None:
     text, said = NAMED[what]
     (tmp_path / "odd.toml").write_text(text + "[sweep]\nseed = [1, 2, 3]\n")
     lines = [f"warning: odd.toml: {line}" for line in said]
@@ -290,7 +290,7 @@ def test_a_sweep_names_the_line_of_the_value(tmp_path: Path) -> None:
     assert '"1 BDP" of client>server comes to 2 packets' in warning
 
 
-def test_links_that_nobody_uses_are_no_matter() -> None:
+def test_unused_links_cause_no_warning() -> None:
     network = lab.Network(
         links=[
             lab.Link(between=["a", "b"], rate="10 Mbit/s", delay="10 ms"),

@@ -291,7 +291,7 @@ def test_tshark_finds_nothing_wrong(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", [name for name, it in EXPERIMENTS.items() if it.record is BOTH_WAYS]
 )
-def test_what_is_told_of_a_capture_is_what_the_flows_say(name: str, tmp_path: Path) -> None:
+def test_capture_analysis_agrees_with_the_flows_table(name: str, tmp_path: Path) -> None:
     results = lab.run(EXPERIMENTS[name])
     path = tmp_path / "capture.pcapng"
     path.write_bytes(file_of(results))

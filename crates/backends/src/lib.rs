@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_is_not_there_is_named_with_those_that_are() {
+    fn an_unknown_backend_is_refused_with_the_known_ones() {
         let problem = find("smi").err().unwrap().to_string();
         assert_eq!(problem, "no backend is called \"smi\"; did you mean \"sim\"?");
     }

@@ -25,7 +25,7 @@ pub use decode::{
 pub use error::{Error, Problem};
 pub use flows::{
     CaptureFlowColumns, CaptureFlowRow, CapturePacketColumns, CapturePacketRow, CaptureTurnColumns,
-    CaptureTurnRow, Flows, Found, MOST_CONNECTIONS, Told,
+    CaptureTurnRow, FlowTables, Flows, Found, MOST_CONNECTIONS,
 };
 pub use info::{
     CaptureFaultColumns, CaptureFaultRow, CaptureLengthColumns, CaptureLengthRow,

@@ -1,29 +1,28 @@
-//! The event agenda: which of many subjects is due first. Each subject has one due time; ties go to
-//! the lower number.
+//! The event agenda: a priority queue of event sources by due time. A source is a lane or a timer,
+//! and has one due time; ties go to the lower number.
 //!
 //! Ties go by number, not by insertion order. The order of events at one instant then follows from
 //! the network alone, and the `linux` backend, which has other data structures, can follow the same
 //! rule (`crates/linux/kernel/net/lane.c`).
 //!
 //! The structure is a tournament tree with four places a node: the winners of four groups stand in
-//! one group above them, up to a single root. A subject whose time has changed climbs the tree
-//! again. Its neighbours' places are known beforehand, so the processor need not wait for one
-//! comparison before it begins the next. The climb stops where nothing changes. A group is one
-//! cache line.
+//! one group above them, up to a single root. A source whose time has changed climbs the tree
+//! again. The places of its neighbours are known beforehand, so the comparisons do not wait for
+//! each other. The climb stops where nothing changes. A group is one cache line.
 
 use std::hint::select_unpredictable;
 use tcplab_units::Time;
 
-/// The due time of a subject, in picoseconds.
+/// The due time of a source, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Due {
     at: u64,
-    subject: u32,
+    source: u32,
 }
 
 /// Used instead of `Time::NEVER`, so that one can be added without overflow.
 const NEVER: u64 = Time::NEVER.as_picos() - 1;
-const NOBODY: Due = Due { at: NEVER, subject: u32::MAX };
+const NONE: Due = Due { at: NEVER, source: u32::MAX };
 
 impl Due {
     /// The earlier of the two; of equals, `other` if `yields` is 1 and `self` if it is 0.
@@ -33,97 +32,97 @@ impl Due {
         let is_other = other.at < self.at + yields;
         Self {
             at: select_unpredictable(is_other, other.at, self.at),
-            subject: select_unpredictable(is_other, other.subject, self.subject),
+            source: select_unpredictable(is_other, other.source, self.source),
         }
     }
 }
 
-/// Four places: the due time and the subject of each.
+/// Four places: the due time and the source of each.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Group {
     at: [u64; 4],
-    subject: [u32; 4],
+    source: [u32; 4],
 }
 
 impl Group {
-    const EMPTY: Self = Self { at: [NOBODY.at; 4], subject: [NOBODY.subject; 4] };
+    const EMPTY: Self = Self { at: [NONE.at; 4], source: [NONE.source; 4] };
 
     #[inline]
     fn get(&self, place: usize) -> Due {
-        Due { at: self.at[place], subject: self.subject[place] }
+        Due { at: self.at[place], source: self.source[place] }
     }
 }
 
-/// The due times of a set of subjects.
+/// The due times of a set of sources.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     /// The root is at 0; the children of the four places of group n are at 4 n + 1 to 4 n + 4.
     groups: Vec<Group>,
     /// Index of the first leaf group.
     lowest: usize,
-    subjects: u32,
+    sources: u32,
     first: Due,
 }
 
 impl Default for Agenda {
     fn default() -> Self {
-        Self { groups: vec![Group::EMPTY], lowest: 0, subjects: 0, first: NOBODY }
+        Self { groups: vec![Group::EMPTY], lowest: 0, sources: 0, first: NONE }
     }
 }
 
 impl Agenda {
-    /// Adds a subject, which is never due at first.
+    /// Adds a source, which is not due until its time is set.
     pub fn add(&mut self) -> u32 {
-        let subject = self.subjects;
-        if subject as usize == 4 * (self.groups.len() - self.lowest) {
+        let source = self.sources;
+        if source as usize == 4 * (self.groups.len() - self.lowest) {
             let known = self.groups.split_off(self.lowest);
             self.lowest = 4 * self.lowest + 1;
             self.groups = vec![Group::EMPTY; 4 * self.lowest + 1];
             let known = known.iter().flat_map(|group| [0, 1, 2, 3].map(|place| group.get(place)));
-            for Due { at, subject } in known {
-                self.set(subject, Time::from_picos(at));
+            for Due { at, source } in known {
+                self.set(source, Time::from_picos(at));
             }
         }
-        self.subjects += 1;
-        self.set(subject, Time::NEVER);
-        subject
+        self.sources += 1;
+        self.set(source, Time::NEVER);
+        source
     }
 
-    /// The subject that is due first and its due time; without any, a time beyond all others.
+    /// The source that is due first and its due time; without any, a time beyond all others.
     #[inline]
     pub fn first(&self) -> (Time, u32) {
-        (Time::from_picos(self.first.at), self.first.subject)
+        (Time::from_picos(self.first.at), self.first.source)
     }
 
-    /// Changes the due time of a subject.
+    /// Changes the due time of a source.
     #[inline(never)]
-    pub fn set(&mut self, subject: u32, at: Time) {
-        self.play(subject, at, false);
+    pub fn set(&mut self, source: u32, at: Time) {
+        self.play(source, at, false);
     }
 
-    /// Changes the due time of the subject that is due first.
+    /// Changes the due time of the source that is due first.
     #[expect(clippy::inline_always, reason = "every packet passes here, and for each lane")]
     #[inline(always)]
     pub fn put_off_first(&mut self, at: Time) {
-        self.play(self.first.subject, at, true);
+        self.play(self.first.source, at, true);
     }
 
-    /// Replays the path of a subject whose time has changed. A subject that was first replays it up
+    /// Replays the path of a source whose time has changed. A source that was first replays it up
     /// to the root in any case.
     #[expect(clippy::inline_always, reason = "each caller knows what `was_first` is")]
     #[inline(always)]
-    fn play(&mut self, subject: u32, at: Time, was_first: bool) {
-        let mut place = subject as usize;
+    fn play(&mut self, source: u32, at: Time, was_first: bool) {
+        let mut place = source as usize;
         let mut group = self.lowest + place / 4;
-        let mut first = Due { at: at.as_picos().min(NEVER), subject };
+        let mut first = Due { at: at.as_picos().min(NEVER), source };
         loop {
             place %= 4;
             let known = &mut self.groups[group];
             if !was_first && known.get(place) == first {
                 return;
             }
-            (known.at[place], known.subject[place]) = (first.at, first.subject);
+            (known.at[place], known.source[place]) = (first.at, first.source);
             // The neighbour, and the first of the other two.
             let neighbour = known.get(place ^ 1);
             let others = place & 2 ^ 2;
@@ -144,29 +143,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An agenda of subjects due at these picoseconds.
+    /// An agenda of sources due at these picoseconds.
     fn agenda(times: &[u64]) -> Agenda {
         let mut agenda = Agenda::default();
         for &time in times {
-            let subject = agenda.add();
-            agenda.set(subject, Time::from_picos(time));
+            let source = agenda.add();
+            agenda.set(source, Time::from_picos(time));
         }
         agenda
     }
 
     fn drain(agenda: &mut Agenda) -> Vec<(u64, u32)> {
         let mut seen = Vec::new();
-        while let (at, subject) = agenda.first()
+        while let (at, source) = agenda.first()
             && at.as_picos() < NEVER
         {
-            seen.push((at.as_picos(), subject));
-            agenda.set(subject, Time::NEVER);
+            seen.push((at.as_picos(), source));
+            agenda.set(source, Time::NEVER);
         }
         seen
     }
 
     #[test]
-    fn nothing_is_never_due() {
+    fn an_agenda_without_times_has_no_due_source() {
         assert_eq!(drain(&mut Agenda::default()), []);
         assert_eq!(drain(&mut agenda(&[Time::NEVER.as_picos(); 3])), []);
     }
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_due_once_at_the_time_set_last() {
+    fn a_source_is_due_once_at_the_time_set_last() {
         let mut agenda = agenda(&[1, 5, 3]);
         agenda.set(0, Time::from_picos(4));
         agenda.set(1, Time::from_picos(2));
@@ -193,14 +192,14 @@ mod tests {
             later in prop::collection::vec((0usize..200, 0u64..50), 0..200),
         ) {
             let (mut agenda, mut times) = (agenda(&times), times);
-            for (subject, time) in later {
-                if subject < times.len() {
-                    times[subject] = time;
-                    agenda.set(subject as u32, Time::from_picos(time));
+            for (source, time) in later {
+                if source < times.len() {
+                    times[source] = time;
+                    agenda.set(source as u32, Time::from_picos(time));
                 }
             }
             let mut expected: Vec<(u64, u32)> =
-                times.iter().enumerate().map(|(subject, &time)| (time, subject as u32)).collect();
+                times.iter().enumerate().map(|(source, &time)| (time, source as u32)).collect();
             expected.sort_unstable();
             prop_assert_eq!(drain(&mut agenda), expected);
         }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn gilbert_loses_its_share_in_bursts_of_its_length() {
+    fn gilbert_has_its_loss_rate_and_burst_length() {
         let (to_bad, to_good, packets) = (0.01, 0.2, 1_000_000);
         let (share, length, number) =
             bursts(Loss::Gilbert { to_bad, to_good, loss: [0.0, 1.0] }, packets);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn both_states_of_gilbert_and_elliott_lose() {
+    fn gilbert_elliott_loses_in_both_states() {
         let loss = Loss::Gilbert { to_bad: 0.1, to_good: 0.3, loss: [0.01, 0.5] };
         let (share, ..) = bursts(loss, 1_000_000);
         // Expected: 0.75 x 0.01 + 0.25 x 0.5. The deviation is at most that of the state's share
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn states_by_time_last_whatever_is_sent() {
+    fn timed_states_do_not_depend_on_the_packets_sent() {
         let lost = |step: u64| {
             let mut state = timed(true, false, [20_000, 5_000]);
             let times = (0..6000).step_by(step as usize);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_times_lose_what_comes_within_them() {
+    fn fixed_bad_periods_lose_the_packets_within_them() {
         // Good until 5 ms, bad until 8 ms, good until 13 ms, bad until 16 ms.
         let lost = each_millisecond(&mut timed(false, false, [5_000, 3_000]), 16);
         assert_eq!(lost, [5, 6, 7, 13, 14, 15]);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn sampled_states_hit_a_packet_each() {
+    fn each_sampled_bad_state_loses_one_packet() {
         // The packet at 5 ms finds the good state over and is lost. The one at 6 ms finds the bad
         // state over, and the 4.5 ms of the next good state end with the packet at 11 ms.
         let lost = each_millisecond(&mut timed(false, true, [4_500, 200]), 20);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_times_lose_their_share_in_periods_of_their_length() {
+    fn exponential_bad_periods_have_their_share_and_length() {
         let (good, bad, packets) = (900_000.0, 100_000.0, 20_000_000_u64);
         let mut state = timed(true, false, [900_000, 100_000]);
         let lost = each_millisecond(&mut state, packets);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_loss_takes_its_share() {
+    fn independent_loss_has_its_rate() {
         let count = lost(Loss::Independent { probability: 0.01 }, 1_000_000).len() as f64;
         // Binomial: mean 10,000, standard deviation sqrt(1e6 * 0.01 * 0.99) = 99.5. The bound is
         // five of them.
@@ -293,13 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn never_and_always_are_exact() {
+    fn loss_rates_zero_and_one_are_exact() {
         assert!(lost(Loss::Independent { probability: 0.0 }, 10_000).is_empty());
         assert_eq!(lost(Loss::Independent { probability: 1.0 }, 10_000).len(), 10_000);
     }
 
     #[test]
-    fn listed_packets_are_counted_among_those_with_payload() {
+    fn listed_losses_count_packets_with_payload_only() {
         let mut state = LossState::new(Loss::Listed { packets: vec![3, 1, 3] }, |name: &str| {
             Random::new(1, name)
         });

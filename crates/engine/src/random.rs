@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seed_and_name_both_matter_and_nothing_else() {
+    fn draws_depend_on_seed_and_name_only() {
         let draw = |seed, name| Random::new(seed, name).bits();
         assert_eq!(draw(1, "loss a>b"), draw(1, "loss a>b"));
         assert_ne!(draw(1, "loss a>b"), draw(2, "loss a>b"));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_reaches_both_ends() {
+    fn up_to_includes_both_ends() {
         let mut random = Random::new(1, "test");
         let drawn: Vec<u64> = (0..200).map(|_| random.up_to(3)).collect();
         assert!((0..=3).all(|value| drawn.contains(&value)));

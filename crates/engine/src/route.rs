@@ -12,7 +12,7 @@ pub struct EndpointId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteId(pub(crate) u32);
 
-/// The flow on a route, by which disciplines with many queues tell packets apart.
+/// The flow on a route, by which disciplines with many queues classify packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// Equal for the packets of one direction of a connection, and for no others. Disciplines hash
@@ -74,9 +74,9 @@ impl Routes {
     /// the number of the route's end is the key.
     #[inline]
     pub fn flow(&self, place: u32) -> Flow {
-        let told = self.flow_of_hop.get(place as usize);
-        let told = told.and_then(|&number| self.flows.get(number as usize));
-        told.copied().unwrap_or_else(|| Flow { key: self.end(place).0.into(), ..Flow::default() })
+        let number = self.flow_of_hop.get(place as usize);
+        let flow = number.and_then(|&number| self.flows.get(number as usize));
+        flow.copied().unwrap_or_else(|| Flow { key: self.end(place).0.into(), ..Flow::default() })
     }
 
     /// The lane at a place.

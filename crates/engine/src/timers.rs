@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn re_arming_later_leaves_its_turn() {
+    fn re_arming_later_keeps_the_scheduled_wakeup() {
         let mut timers = Timers::default();
         let index = timers.add();
         for deadline in 100..1_000 {

@@ -86,7 +86,7 @@ fn arrivals(network: &mut Network<Parcel, Seen>, millis: u64) -> Vec<(u64, u32)>
 }
 
 #[test]
-fn a_station_waits_for_its_own_frame_and_its_back_off() {
+fn a_station_waits_for_its_frame_and_back_off() {
     let mut gaps = BTreeSet::new();
     for seed in 0..20 {
         let mut network = Network::observed(lan(2, None), seed, Seen::default());
@@ -103,7 +103,7 @@ fn a_station_waits_for_its_own_frame_and_its_back_off() {
 }
 
 #[test]
-fn one_frame_at_a_time_is_on_the_medium() {
+fn the_medium_carries_one_frame_at_a_time() {
     let mut network = Network::observed(lan(3, None), 1, Seen::default());
     for from in 0..3 {
         let route = way(&mut network, from, (from + 1) % 3);
@@ -145,7 +145,7 @@ fn asks_after(millis: u64, learns: bool) -> ArpConfig {
 }
 
 #[test]
-fn packets_wait_for_an_address_and_few_do() {
+fn few_packets_wait_for_arp_resolution() {
     let arp = asks_after(7, true);
     let mut network = Network::observed(lan(2, Some(&arp)), 1, Seen::default());
     let route = way(&mut network, 0, 1);
@@ -170,7 +170,7 @@ fn packets_wait_for_an_address_and_few_do() {
 }
 
 #[test]
-fn who_is_asked_learns_or_asks_in_turn() {
+fn an_arp_responder_learns_or_sends_its_own_request() {
     for (learns, waits) in [(true, 0), (false, 2_000_000)] {
         let arp = asks_after(2, learns);
         let mut network = Network::observed(lan(2, Some(&arp)), 1, Seen::default());

@@ -56,7 +56,7 @@ fn arrivals(network: &mut Network<Parcel>, until: &str) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn nothing_happens_after_the_end() {
+fn no_event_is_delivered_after_the_end() {
     let (mut network, _) = world(vec![lane("a", "8 Mbit/s", "1 ms", QueueLimit::Packets(1))]);
     let timer = network.add_timer();
     // Due in the nanosecond that is not over at the end: timers wait for its end.
@@ -74,7 +74,7 @@ fn queued(network: &mut Network<Parcel>) -> (u64, u64) {
 }
 
 #[test]
-fn a_packet_takes_transmission_and_delay_on_every_lane() {
+fn each_lane_adds_transmission_and_propagation_delay() {
     let (mut network, route) = world(vec![
         lane("a>r", "10 Mbit/s", "5 ms", QueueLimit::Packets(10)),
         lane("r>b", "1 Mbit/s", "20 ms", QueueLimit::Packets(10)),
@@ -87,7 +87,7 @@ fn a_packet_takes_transmission_and_delay_on_every_lane() {
 }
 
 #[test]
-fn a_queue_of_n_packets_holds_n_besides_the_one_in_transmission() {
+fn a_queue_limit_excludes_the_packet_in_transmission() {
     let (mut network, route) =
         world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(3))]);
     for number in 1..=6 {
@@ -100,7 +100,7 @@ fn a_queue_of_n_packets_holds_n_besides_the_one_in_transmission() {
 }
 
 #[test]
-fn a_queue_in_bytes_takes_what_fits() {
+fn a_byte_limit_admits_packets_that_fit() {
     let (mut network, route) =
         world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Bytes(2_000))]);
     for (number, bytes) in [(1, 1500), (2, 1500), (3, 600), (4, 500)] {
@@ -126,7 +126,7 @@ fn the_queue_empties_as_time_passes() {
 }
 
 #[test]
-fn a_listed_packet_takes_its_time_and_does_not_arrive() {
+fn a_lost_packet_takes_transmission_time() {
     let mut config = lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10));
     config.wire.loss = Some(Loss::Listed { packets: vec![2] });
     let (mut network, route) = world(vec![config]);
@@ -152,7 +152,7 @@ fn jitter_delays_and_keeps_the_order() {
 }
 
 #[test]
-fn packets_and_timers_come_in_the_order_of_time() {
+fn packets_and_timers_are_delivered_in_order_of_time() {
     let (mut network, route) =
         world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10))]);
     let timer = network.add_timer();
@@ -178,7 +178,7 @@ fn packets_and_timers_come_in_the_order_of_time() {
 }
 
 #[test]
-fn timers_of_connections_come_first_however_late_they_were_added() {
+fn connection_timers_precede_other_timers_of_the_same_time() {
     let (mut network, route) =
         world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10))]);
     // A packet of 1500 bytes takes 1 ms, and all timers expire meanwhile.
@@ -209,7 +209,7 @@ fn timers_of_connections_come_first_however_late_they_were_added() {
 }
 
 #[test]
-fn a_redirected_route_ends_elsewhere_for_packets_under_way() {
+fn redirecting_a_route_affects_packets_in_transit() {
     let lanes = ["a>b", "b>c"].map(|name| lane(name, "12 Mbit/s", "5 ms", QueueLimit::Packets(9)));
     let mut network = Network::new(lanes, 1);
     let ids = [LaneId(0), LaneId(1)];
@@ -322,7 +322,7 @@ impl Packet for Letter {
 }
 
 #[test]
-fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
+fn a_red_step_marks_above_the_threshold_and_drops_not_ect() {
     let mut config = lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(6));
     let (min, packet_time) = (4_500, Duration::from_millis(1));
     let red = RedConfig {
@@ -358,7 +358,7 @@ fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
 }
 
 #[test]
-fn a_sender_hears_when_each_packet_has_left() {
+fn tx_completions_are_reported_for_each_packet() {
     // A millisecond each: two packets fit, the third is dropped at once, and one that is lost
     // leaves as well.
     let mut config = lane("a>b", "12 Mbit/s", "5 ms", QueueLimit::Packets(1));

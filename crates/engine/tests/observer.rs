@@ -97,7 +97,7 @@ fn codel() -> Discipline {
 }
 
 #[test]
-fn every_queue_tells_the_same_with_the_same_times() {
+fn all_queues_report_the_same_events_at_the_same_times() {
     let expected = [
         (0, 1, "enters", 0),
         (0, 1, "leaves", 0),
@@ -131,7 +131,7 @@ fn every_queue_tells_the_same_with_the_same_times() {
 }
 
 #[test]
-fn a_mark_is_told_when_the_packet_leaves() {
+fn a_mark_is_reported_when_the_packet_leaves() {
     // A step at one packet: the third packet finds one waiting.
     let (min, packet_time) = (1500, Duration::from_millis(1));
     let config = RedConfig {

@@ -85,7 +85,7 @@ fn is_conserved(state: &LaneState) -> bool {
 }
 
 #[test]
-fn a_burst_between_two_samples_is_seen() {
+fn occupancy_includes_a_burst_between_two_samples() {
     for discipline in [None, Some(idle_red())] {
         let (mut network, route) = world(discipline, None);
         for _ in 0..5 {
@@ -104,7 +104,7 @@ fn a_burst_between_two_samples_is_seen() {
 }
 
 #[test]
-fn what_waits_over_the_border_counts_on_both_sides() {
+fn a_wait_across_a_sample_counts_in_both_intervals() {
     for discipline in [None, Some(idle_red())] {
         let (mut network, route) = world(discipline, None);
         for _ in 0..5 {
@@ -139,7 +139,7 @@ fn a_packet_is_lost_when_it_enters_the_wire() {
 
 proptest! {
     #[test]
-    fn two_ways_to_count_agree(
+    fn occupancy_agrees_between_observed_managed_and_drop_tail_lanes(
         sent in prop::collection::vec((0u64..3_000, 40u32..=1500), 1..60),
         samples in prop::collection::vec(1u64..20_000, 1..8),
     ) {

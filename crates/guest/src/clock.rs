@@ -1,4 +1,6 @@
-//! The clock of the guest: `CLOCK_MONOTONIC`, in nanoseconds since boot.
+//! Reads the clock of the guest: `CLOCK_MONOTONIC`, in nanoseconds since boot.
+//!
+//! UML advances this clock (`time-travel=inf-cpu` in `crates/linux/src/boot.rs`).
 
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_start_is_a_second_away_and_alike_for_timers() {
+    fn the_start_is_at_least_a_second_away_and_aligned_for_timers() {
         assert_eq!(next_start(0, 4), 2 * SECOND);
         assert_eq!(next_start(SECOND - 1, 0), 2 * SECOND);
         assert_eq!(next_start(SECOND, 4), 2 * SECOND + PLACES);

@@ -42,7 +42,7 @@ mod tests {
     use rustix::io::Errno;
 
     #[test]
-    fn a_failure_names_what_was_tried_and_the_kernels_reason() {
+    fn a_failure_names_the_operation_and_the_errno() {
         let tried: Result<(), _> = Err(Errno::NOENT);
         let failure = tried.trying(|| "TCP_CONGESTION \"qubic\"".into()).unwrap_err();
         assert_eq!(failure.to_string(), "TCP_CONGESTION \"qubic\": No such file or directory");

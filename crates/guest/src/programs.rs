@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_a_shells() {
+    fn exit_statuses_are_numbered_like_those_of_a_shell() {
         // wait(2): the exit code is in the second byte, the signal in the first.
         assert_eq!(number(ExitStatus::from_raw(3 << 8)), 3);
         assert_eq!(number(ExitStatus::from_raw(11)), 128 + 11);

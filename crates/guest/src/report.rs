@@ -13,7 +13,7 @@ pub struct Datagrams {
     pub finished: Option<u64>,
     /// When the last datagram arrived.
     pub arrived: Option<u64>,
-    /// The fate of the datagrams; `None` if they are too small for a number.
+    /// The statistics of the datagrams; `None` if they are too small for a number.
     pub facts: Option<Box<DatagramFacts>>,
 }
 

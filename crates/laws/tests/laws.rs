@@ -176,7 +176,7 @@ fn broken(edit: impl FnOnce(&mut Rows)) -> (Law, Option<(&'static str, usize)>) 
 }
 
 #[test]
-fn tables_that_are_right_pass() {
+fn correct_tables_pass() {
     assert_eq!(verdict(|_| {}), Ok(()));
 }
 
@@ -198,7 +198,7 @@ fn columns_hold_numbers() {
 }
 
 #[test]
-fn every_row_is_of_the_run() {
+fn rows_of_another_run_are_found() {
     let (own, mut other) = (plan(EXPERIMENT), plan(EXPERIMENT));
     other.id = "another".into();
     let broken = check(&other, tables(&own, |_| {})).unwrap_err();
@@ -226,7 +226,7 @@ fn counts_never_fall() {
 }
 
 #[test]
-fn nothing_is_faster_than_its_path() {
+fn rtts_shorter_than_their_path_are_found() {
     // Twice 10 ms, and twice 40 us for the smallest packet: 20.08 ms, with clocks rounded to 1 us.
     assert_eq!(verdict(|rows| rows.flow.rtt_min_ms = Some(20.079)), Ok(()));
     let seen = broken(|rows| rows.flow.rtt_min_ms = Some(20.0789));
@@ -282,7 +282,7 @@ fn links_are_no_faster_than_their_rate() {
 }
 
 #[test]
-fn the_rate_is_that_of_the_time() {
+fn the_rate_law_follows_rate_changes() {
     let text = EXPERIMENT.replace(
         "queue = \"5 packets\"",
         "queue = \"5 packets\"\nrate_changes = [[\"150 ms\", \"80 Mbit/s\"]]",
@@ -298,7 +298,7 @@ fn the_rate_is_that_of_the_time() {
 }
 
 #[test]
-fn queues_hold_what_they_have_room_for() {
+fn impossible_queue_lengths_are_found() {
     let seen = broken(|rows| rows.links[0].queue_max_packets = 6);
     assert_eq!(seen, (Law::Queue, Some(("links", 0))));
     let seen = broken(|rows| rows.links[0].queue_max_packets = 1);
@@ -397,7 +397,7 @@ fn with_transfer(edit: impl FnOnce(&mut TransferRow, &mut FlowRow)) -> Option<(L
 }
 
 #[test]
-fn transfers_agree_with_themselves_and_with_their_flow() {
+fn transfers_agree_with_their_flow() {
     assert_eq!(with_transfer(|_, _| {}), None);
     // A value that a backend cannot assign to single transfers may be missing.
     assert_eq!(with_transfer(|row, _| row.sent_segments = None), None);
@@ -519,7 +519,7 @@ fn datagrams_arrive_once_and_no_faster_than_their_path() {
 }
 
 #[test]
-fn packets_do_not_vanish() {
+fn packets_are_conserved() {
     let seen = broken(|rows| rows.totals.lanes[1].entered = 6);
     assert_eq!(seen, (Law::Packets, None));
     let seen = broken(|rows| rows.packet_hops = 12);
@@ -527,7 +527,7 @@ fn packets_do_not_vanish() {
 }
 
 #[test]
-fn drops_are_those_that_were_counted() {
+fn drop_rows_match_drop_counters() {
     let seen = broken(|rows| rows.links[1].dropped_packets = 2);
     assert_eq!(seen, (Law::Drops, Some(("links", 1))));
     let seen = broken(|rows| {

@@ -26,10 +26,9 @@ use thiserror::Error;
 /// The guest's program (`crates/guest`); empty where there is none.
 pub(crate) const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
-/// The variable with the patience: how long a guest's clock may stand still, in seconds of real
-/// time.
-const PATIENCE: &str = "TCPLAB_PATIENCE";
-const USUAL_PATIENCE_S: u32 = 120;
+/// Environment variable: the stall timeout of the guest's clock, in seconds of real time.
+const STALL_TIMEOUT: &str = "TCPLAB_STALL_TIMEOUT";
+const DEFAULT_STALL_TIMEOUT_S: u32 = 120;
 
 /// How far a read of the clock advances it where there are programs: a program that polls the clock
 /// would otherwise wait for ever. About the cost of a read on a real machine.
@@ -63,22 +62,22 @@ pub enum Error {
         error: io::Error,
     },
     /// The guest could not carry out the job.
-    #[error("the guest gave up: {0}")]
+    #[error("the guest failed: {0}")]
     Failed(String),
     /// The kernel ended before the experiment did.
     #[error("the kernel ended before the experiment did; its last lines were:\n{0}")]
     Died(String),
-    /// The patience is invalid.
-    #[error("{PATIENCE}: {0:?} is not a number of seconds from 1 to 1000000")]
-    Patience(String),
+    /// The stall timeout is invalid.
+    #[error("{STALL_TIMEOUT}: {0:?} is not a number of seconds from 1 to 1000000")]
+    StallTimeout(String),
     /// The guest makes no progress.
     #[error(
         "the guest's clock has stood still for {seconds} s at {at} s of the experiment: a process \
-         in it never goes idle; `{PATIENCE}` sets how many seconds may pass; the kernel's last \
+         in it never goes idle; `{STALL_TIMEOUT}` sets how many seconds may pass; the kernel's last \
          lines were:\n{lines}"
     )]
     Hung {
-        /// The patience in seconds.
+        /// The stall timeout in seconds.
         seconds: u32,
         /// The guest's clock.
         at: f64,
@@ -86,7 +85,7 @@ pub enum Error {
         lines: String,
     },
     /// A program of a flow failed.
-    #[error("{flow}: the {side} `{command}` ended with status {status}; it said:\n{output}")]
+    #[error("{flow}: the {side} `{command}` ended with status {status}; output:\n{output}")]
     Program {
         /// The flow's name.
         flow: String,
@@ -119,7 +118,7 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
     if GUEST.is_empty() {
         return Err(Error::Unavailable);
     }
-    let patience = patience()?;
+    let stall_timeout = stall_timeout()?;
     let host = |what: &str| {
         let what = what.to_string();
         move |error: io::Error| Error::Host { what, error }
@@ -135,7 +134,7 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
     let mut guest = Guest::boot(kernel, [root.path(), memory], (job, plan.seed), writer)
         .map_err(host(&format!("the kernel {} does not start", kernel.display())))?;
     let mut recorder = Recorder::new(plan, job);
-    let ended = listen(&mut guest, reader.into(), patience, watch, &mut recorder);
+    let ended = listen(&mut guest, reader.into(), stall_timeout, watch, &mut recorder);
     guest.end();
     ended?;
     let exits = recorder.take_exits();
@@ -145,11 +144,11 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
 }
 
 /// The number of seconds for which a guest's clock may stand still.
-fn patience() -> Result<u32, Error> {
-    let Some(text) = std::env::var_os(PATIENCE) else { return Ok(USUAL_PATIENCE_S) };
+fn stall_timeout() -> Result<u32, Error> {
+    let Some(text) = std::env::var_os(STALL_TIMEOUT) else { return Ok(DEFAULT_STALL_TIMEOUT_S) };
     let text = text.to_string_lossy();
     let seconds = text.parse().ok().filter(|seconds| (1..=1_000_000).contains(seconds));
-    seconds.ok_or_else(|| Error::Patience(text.into()))
+    seconds.ok_or_else(|| Error::StallTimeout(text.into()))
 }
 
 /// A program cannot be started while any process has it open for writing, such as one that another
@@ -212,6 +211,7 @@ impl Guest {
             .args(["rootflags=/proc/self/cwd", "uml_dir=/proc/self/cwd"])
             .current_dir(root)
             .args(["con=null", "con0=null,fd:1", "ssl=null"])
+            // UML advances the guest's clock only when all processes of the guest wait.
             .args(["time-travel=inf-cpu", "time-travel-start=0"])
             .args(["panic=-1", "quiet", "loglevel=4", "tcplab.stream=0"])
             .arg(format!("tcplab.step={step}"))
@@ -268,14 +268,14 @@ fn last_lines((stdout, stderr): (Option<impl Read>, Option<impl Read + Send + 's
     let errors = errors.join().unwrap_or_default();
     lines.drain(..lines.len().saturating_sub(LAST_LINES));
     lines.extend_from_slice(&errors[errors.len().saturating_sub(LAST_LINES)..]);
-    if lines.is_empty() { "(it said nothing)".into() } else { lines.join("\n") }
+    if lines.is_empty() { "(no output)".into() } else { lines.join("\n") }
 }
 
 /// Processes the kernel's records until the experiment is over.
 fn listen(
     guest: &mut Guest,
     reader: std::os::fd::OwnedFd,
-    patience: u32,
+    stall_timeout: u32,
     watch: &Watch,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), Error> {
@@ -293,9 +293,9 @@ fn listen(
         let mut polled = [PollFd::new(&file, PollFlags::IN)];
         if poll(&mut polled, Some(&tenth)).unwrap_or(0) == 0 {
             quiet += 1;
-            if quiet >= patience * 10 {
+            if quiet >= stall_timeout * 10 {
                 let at = since(begin) as f64 / 1e12;
-                return Err(Error::Hung { seconds: patience, at, lines: guest.end() });
+                return Err(Error::Hung { seconds: stall_timeout, at, lines: guest.end() });
             }
             continue;
         }

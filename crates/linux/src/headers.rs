@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_unknown_has_none() {
+    fn truncated_and_unknown_packets_have_no_header() {
         let whole = [ip(6, 0), tcp()].concat();
         assert!((0..34).all(|length| read(&whole[..length], 52).is_none()));
         assert_eq!(read(&[ip(47, 0), tcp()].concat(), 52), None);

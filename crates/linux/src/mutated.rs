@@ -264,7 +264,7 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn the_stream_that_is_mutated_is_a_good_one() {
+fn the_unmutated_stream_is_valid() {
     let plan = plan();
     let job = job(&plan);
     let outcome = read(&plan, &job, &bytes(&records(&job)), 4096).unwrap();

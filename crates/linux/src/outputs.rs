@@ -52,7 +52,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn regular_files_alone_are_read() {
+    fn only_regular_files_are_read() {
         let root = tempfile::tempdir().unwrap();
         let secret = root.path().join("secret");
         fs::write(&secret, "not for guests").unwrap();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_place_of_the_folder_leads_nowhere() {
+    fn a_link_in_place_of_the_output_folder_is_not_followed() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("elsewhere")).unwrap();
         fs::write(root.path().join("elsewhere/0-client.txt"), "not for guests").unwrap();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn all_together_have_a_limit() {
+    fn all_outputs_share_one_size_limit() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("output")).unwrap();
         for number in 0..2 {

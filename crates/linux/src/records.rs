@@ -301,8 +301,8 @@ impl From<layout::Sample> for Sample {
     }
 }
 
-/// What an algorithm tells of itself, by the attribute of `inet_diag` that it comes in: it has the
-/// layout of the kernel's own structs (`linux/inet_diag.h`).
+/// An algorithm's `inet_diag` info. Its layout, which depends on the attribute, is that of the
+/// kernel's structs (`linux/inet_diag.h`).
 fn internals(attribute: u32, mut fields: Fields<'_>) -> Internals {
     // INET_DIAG_VEGASINFO, INET_DIAG_DCTCPINFO, INET_DIAG_BBRINFO.
     match attribute {
@@ -396,7 +396,8 @@ struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (first, rest) = self.0.split_first_chunk().expect("no algorithm tells more");
+        let (first, rest) =
+            self.0.split_first_chunk().expect("the info of an algorithm has all fields");
         self.0 = rest;
         *first
     }
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_record_is_said() {
+    fn invalid_records_are_errors() {
         for bytes in [
             record(99, 0, 0, &[]),
             record(0, 0, 0, &[]),

@@ -66,7 +66,7 @@ fn are_there() -> bool {
 }
 
 #[test]
-fn its_own_folders_and_those_of_programs_are_open() {
+fn the_sandbox_opens_its_folders_and_those_of_programs() {
     let machine = Machine::new();
     let done = machine.shell(
         "set -e; cat file $OUTSIDE/shown/file; echo new > made; mkdir folder; echo memory > \
@@ -77,7 +77,7 @@ fn its_own_folders_and_those_of_programs_are_open() {
 }
 
 #[test]
-fn the_machine_is_out_of_reach() {
+fn the_sandbox_reaches_no_service_of_the_machine() {
     if !are_there() {
         return;
     }
@@ -118,7 +118,7 @@ fn the_machine_is_out_of_reach() {
 }
 
 #[test]
-fn no_network_is_there_even_to_ask_for() {
+fn the_sandbox_cannot_create_sockets() {
     if !are_there() {
         return;
     }

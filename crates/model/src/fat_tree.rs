@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_follow_links_and_spread_over_the_cores() {
+    fn routes_follow_links_and_spread_over_the_cores() {
         let tree = FatTree::new(4);
         let links: BTreeSet<_> = tree.links().into_iter().chain(tree.access()).collect();
         let mut cores: BTreeMap<String, u64> = BTreeMap::new();

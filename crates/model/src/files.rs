@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn opportunities_of_a_millisecond_are_counted() {
+    fn opportunities_in_a_millisecond_are_counted() {
         let read = opportunities("1\n1\n3\n\n3\n3\n7\n").unwrap();
         assert_eq!(read, json!({ "opportunities": [[1, 2], [3, 3], [7, 1]] }));
         let says = |text| opportunities(text).unwrap_err();
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_a_time_a_delay_and_opportunities() {
+    fn a_line_of_trains_has_time_delay_and_opportunities() {
         assert_eq!(
             trains("0 25 0 0 3\n500 27.5 0\n").unwrap(),
             json!([

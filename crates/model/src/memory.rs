@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_part_is_named() {
+    fn the_largest_part_of_memory_is_named() {
         let held = Held { samples: 3, links: 5, drops: 5, ..Held::default() };
         assert_eq!(held.total(), 13);
         assert_eq!(held.largest().1, "samples of links");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_in_units_of_people() {
+    fn sizes_are_printed_in_readable_units() {
         assert_eq!(Size(999).to_string(), "999 B");
         assert_eq!(Size(1_000).to_string(), "1 kB");
         assert_eq!(Size(999_400_000).to_string(), "999 MB");

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_any_kind_take_the_place_of_their_names() {
+    fn values_of_any_type_replace_their_parameters() {
         let tree = json!({
             "let": { "a": 3, "b": ["$a", { "c": "$a" }], "d": "x" },
             "one": "$a", "list": ["$b", "$d"],
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dollar_that_is_meant_is_doubled() {
+    fn a_double_dollar_is_a_literal_dollar() {
         let tree = json!({
             "let": { "a": "$$b" },
             "x": ["$a", "$$a", "$$$a", "$1", "$", "$a b", "cost: $a", "$$", "$HOME/x"],
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known_and_lead_somewhere() {
+    fn unknown_and_circular_parameters_are_refused() {
         let said = filled(json!({ "let": { "delay": 1 }, "a": "$dleay" })).unwrap_err();
         assert_eq!(said, ["a: no parameter is called \"dleay\"; did you mean \"delay\"?"]);
         let said = filled(json!({ "a": "$b" })).unwrap_err();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn few_lines_cannot_fill_the_memory() {
+    fn exponential_parameter_expansion_is_refused() {
         let mut values = Map::new();
         for level in 0..40 {
             let inner = format!("$a{}", level + 1);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_leads_back_to_where_its_value_was_written() {
+    fn a_substituted_value_is_traced_to_its_parameter() {
         let mut tree = json!({
             "let": { "path": { "delay": "$rtt" }, "rtt": "1 ms" },
             "network": { "chain": "$path" },

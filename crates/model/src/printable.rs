@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_or_hides_text_is_spelled_out() {
+    fn control_and_format_characters_are_escaped() {
         for (text, expected) in [
             ("a\nerror: b", "a\\nerror: b"),
             ("a\r\tb", "a\\r\\tb"),

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_word_that_was_meant() {
+    fn the_nearest_word_is_suggested() {
         let known = ["newreno", "cubic", "vegas"];
         assert_eq!(suggest("qubic", &known), Some("cubic"));
         assert_eq!(suggest("New-Reno", &known), Some("newreno"));
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_name_is_that_name() {
+    fn the_end_of_a_name_suggests_that_name() {
         assert_eq!(suggest("reno", &["veno", "newreno", "cubic"]), Some("newreno"));
         assert_eq!(suggest("Reno", &["veno", "NewReno"]), Some("NewReno"));
         // The end of two names suggests neither of them.

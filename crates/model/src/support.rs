@@ -372,7 +372,7 @@ mod tests {
     use crate::schema::{Loss, Queue, Traffic};
 
     #[test]
-    fn every_kind_stands_in_the_table_once() {
+    fn every_kind_is_in_the_support_table_once() {
         let profiles: Vec<_> = Profile::ALL.iter().map(|profile| profile.word()).collect();
         for (key, words) in [
             ("queue", Queue::WORDS),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_backend_finds_itself_is_refused_in_the_words_of_the_table() {
+    fn checks_of_backends_use_the_messages_of_the_support_table() {
         let problem = missing("mtu", Some("small"), "linux").to_string();
         let expected = "a router with an MTU below 552 bytes is not available on `linux`";
         assert_eq!(problem, expected);

@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_key_is_the_slowest() {
+    fn the_first_swept_key_varies_slowest() {
         let axes = [axis("a", &[1, 2]), axis("b", &[3, 4, 5])];
         let all = (0..6).map(|k| {
             let chosen = combination(&axes, k);
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_through_tables_lists_and_quoted_names() {
+    fn a_path_addresses_tables_lists_and_quoted_names() {
         let mut tree = json!({ "flows": [{}, {}], "hosts": { "a.b": {} } });
         setting("flows[1].stack.sack", false).set(&mut tree).unwrap();
         setting("hosts.\"a.b\".stack.cc", "cubic").set(&mut tree).unwrap();
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_there_is_where_a_path_ends() {
+    fn a_wrong_path_is_refused_with_what_exists() {
         let mut tree = json!({ "flows": [{ "cc": "cubic" }], "seed": 1 });
         let mut problem = |path| setting(path, 1).set(&mut tree).unwrap_err().to_string();
         assert_eq!(
@@ -658,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_takes_the_place_of_a_sweep_of_it() {
+    fn a_given_value_replaces_the_sweep_of_its_key() {
         let sweep = json!({ "flows.*.cc": ["bbr", "cubic"], "seed": [1, 2] });
         let mut tree = json!({ "flows": [{ "name": "a" }, {}], "sweep": sweep, "let": { "b": 1 } });
         let says = |problem: Problem| problem.to_string();

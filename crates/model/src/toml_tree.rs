@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_on_the_line_of_what_should_have_it() {
+    fn a_missing_key_is_reported_on_the_line_of_its_table() {
         let (_, lines) = parse("[[flows]]\n\n[[flows]]\n").unwrap();
         assert_eq!(lines.find("flows[1].from"), Some(3));
         assert_eq!(lines.find("network"), None);
     }
 
     #[test]
-    fn what_is_not_toml_is_reported_with_line_and_column() {
+    fn invalid_toml_is_reported_with_line_and_column() {
         let mistake = parse("seed = 1\nduration = \n").unwrap_err();
         assert_eq!(mistake.line, Some(2));
         assert!(mistake.to_string().starts_with("this is not TOML: "), "{mistake}");

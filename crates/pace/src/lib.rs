@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn every_period_begins_anew_and_the_number_holds_for_all() {
+    fn each_period_restarts_and_the_packet_count_spans_all() {
         let micros = Duration::from_micros;
         let periods =
             vec![(micros(1), micros(8)), (micros(8), micros(9)), (micros(20), micros(50))];
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn random_gaps_in_periods_are_as_many_as_the_time_allows() {
+    fn random_gaps_fill_their_periods() {
         // On for 1 ms of every 3, 10,000 times: 10 s with 50,000 datagrams of every 200 us.
         let start = |k: u64| Duration::from_millis(3 * k);
         let periods: Vec<_> =

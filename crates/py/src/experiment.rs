@@ -136,9 +136,9 @@ fn interruptibly<T: Send + 'static>(
     let (sender, mut receiver) = mpsc::sync_channel(1);
     let thread = thread::spawn(move || sender.send(work()).ok());
     loop {
-        let heard;
-        (heard, receiver) = py.detach(|| (receiver.recv_timeout(TICK), receiver));
-        match heard {
+        let message;
+        (message, receiver) = py.detach(|| (receiver.recv_timeout(TICK), receiver));
+        match message {
             Ok(done) => return Ok(done),
             Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(mpsc::RecvTimeoutError::Disconnected) => panic::resume_unwind(

@@ -84,11 +84,11 @@ pub(crate) fn build_kernel(
     let mut raised = None;
     let built = py.detach(|| {
         let mut watch = |now: Progress| {
-            let told = Python::attach(|py| {
+            let called = Python::attach(|py| {
                 py.check_signals()?;
                 progress.call1(py, (now.stage, now.done, now.total, now.unit))
             });
-            match told {
+            match called {
                 Ok(_) => ControlFlow::Continue(()),
                 Err(error) => {
                     raised = Some(error);

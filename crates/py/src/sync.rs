@@ -11,7 +11,7 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// How long the end waits for the last sync. The disk may be busy with other files.
-const PATIENCE: Duration = Duration::from_millis(200);
+const LAST_SYNC_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 struct State {
@@ -83,7 +83,7 @@ impl Syncing {
         py.detach(|| {
             self.0.set(|state| state.is_closed = true);
             let undone = |state: &mut State| !state.is_done;
-            drop(self.0.changed.wait_timeout_while(self.0.lock(), PATIENCE, undone));
+            drop(self.0.changed.wait_timeout_while(self.0.lock(), LAST_SYNC_TIMEOUT, undone));
         });
     }
 }

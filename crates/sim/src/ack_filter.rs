@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_gives_way_to_one_that_says_more() {
+    fn an_ack_is_superseded_by_one_with_more_information() {
         // Høiland-Jørgensen et al. 2018, section 3.4: only pure ACKs, and no information is lost.
         let newer = sack(3000, &[(5000, 7000)]);
         for older in

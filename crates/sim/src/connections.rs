@@ -131,7 +131,7 @@ impl Left {
 
 #[cfg(test)]
 #[test]
-fn a_connection_leaves_a_few_dozen_bytes_behind() {
+fn a_closed_connection_keeps_a_few_dozen_bytes() {
     // At 10,000 transfers a second, 600,000 are in TIME-WAIT for a minute: 48 MB, including their
     // routes.
     assert_eq!((size_of::<Left>(), size_of::<Way>()), (80, 24));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_of_a_flow_become_one_and_acks_do_not() {
+    fn gro_merges_data_segments_of_a_flow_but_not_acks() {
         let arrived = vec![
             segment(1, 1, 1000),
             segment(2, 1, 1000),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_keeps_eight_flows() {
+    fn a_gro_list_holds_eight_flows() {
         // All have the same hash: the ninth flow flushes the oldest one.
         let arrived: Vec<_> = (1..=9).map(|to| segment(to, 1, 1000)).collect();
         let order: Vec<u32> = polled(arrived, |_| 0).into_iter().map(|it| it.0).collect();

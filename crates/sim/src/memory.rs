@@ -10,7 +10,7 @@ struct Host {
     limits: Memory,
     used: u64,
     connections: u64,
-    is_pressed: bool,
+    under_pressure: bool,
     /// The timers of connections that could not write.
     waiting: Vec<ConnectionTimer>,
 }
@@ -40,7 +40,7 @@ impl Memories {
                     limits,
                     used: 0,
                     connections: 0,
-                    is_pressed: false,
+                    under_pressure: false,
                     waiting: Vec::new(),
                 };
                 hosts[node] = stack.mem.on().map(host);
@@ -55,8 +55,8 @@ impl Memories {
         self.counted.resize(ends, Counted::default());
     }
 
-    /// Tells an end of a flow how much memory is left, before an event is handled there.
-    pub fn tell(&self, node: usize, end: usize, endpoint: &mut Endpoint) {
+    /// Sets the memory limits of an end of a flow, before an event is handled there.
+    pub fn set_pressure(&self, node: usize, end: usize, endpoint: &mut Endpoint) {
         if let Some(host) = &self.hosts[node] {
             endpoint.set_memory_pressure(host.pressure_on(self.counted[end].bytes));
         }
@@ -77,8 +77,8 @@ impl Memories {
         let (used, connections) = (host.used, host.connections);
         host.used = used + bytes - before.bytes;
         host.connections = connections + u64::from(is_open) - u64::from(before.is_open);
-        host.is_pressed = host.used > host.limits.pressure.0
-            || (host.is_pressed && host.used > host.limits.low.0);
+        host.under_pressure = host.used > host.limits.pressure.0
+            || (host.under_pressure && host.used > host.limits.low.0);
         if endpoint.take_write_refused() {
             host.waiting.push(timer);
         }
@@ -97,11 +97,11 @@ impl Host {
         let most = if self.used > high.0 {
             0
         } else {
-            let calm = if self.is_pressed { 0 } else { left(pressure.0) };
-            calm.max(share).max(GUARANTEED).min(left(high.0))
+            let without_pressure = if self.under_pressure { 0 } else { left(pressure.0) };
+            without_pressure.max(share).max(GUARANTEED).min(left(high.0))
         };
         let is_above_low = self.used >= low.0;
-        MemoryPressure { is_above_low, is_under_pressure: self.is_pressed, limit: most }
+        MemoryPressure { is_above_low, is_under_pressure: self.under_pressure, limit: most }
     }
 
     /// Takes the waiting connections, except for this one, which has just had its turn.

@@ -181,7 +181,7 @@ pub(crate) fn ecn_bits(flags: Flags) -> u8 {
 
 #[cfg(test)]
 #[test]
-fn a_notice_that_is_washed_has_no_class_any_more() {
+fn washing_an_icmp_message_clears_its_dscp() {
     let segment = Segment::new(Flags::ACK, tcplab_tcp::SeqNumber(1), tcplab_tcp::SeqNumber(1));
     let mut notice = Packet::Icmp(segment.frag_needed(1400, 1500));
     assert!(notice.is_control());
@@ -191,7 +191,7 @@ fn a_notice_that_is_washed_has_no_class_any_more() {
 
 #[cfg(test)]
 #[test]
-fn a_packet_takes_no_more_room_than_a_segment() {
+fn a_packet_is_no_larger_than_a_segment() {
     // Packets are copied from lane to lane: reading and writing them is most of the work in a large
     // network.
     assert_eq!(size_of::<Packet>(), size_of::<Segment>());

@@ -17,8 +17,8 @@ use tcplab_model::LanePlan;
 struct Router {
     mtu: u16,
     lane: LaneId,
-    /// The onward route, and the route back by which the sender hears of dropped packets, with the
-    /// next MTU.
+    /// The onward route, and the route back by which the sender receives ICMP messages about
+    /// dropped packets, with the next MTU.
     on: RouteId,
     back: Option<(RouteId, u16)>,
     /// The sender: the end of a connection, or its remains, by its number as a route endpoint.
@@ -119,7 +119,7 @@ impl Routers {
     }
 
     /// A host has learned the path MTU to another one.
-    pub fn learn(&mut self, between: (usize, usize), mtu: u16) {
+    pub fn record_mtu(&mut self, between: (usize, usize), mtu: u16) {
         let known = self.known.entry(between).or_insert(mtu);
         *known = mtu.min(*known);
     }

@@ -219,7 +219,7 @@ mod tests {
     use tcplab_model::Profile;
 
     #[test]
-    fn linux_doubles_what_a_program_asks_for_up_to_the_most() {
+    fn linux_doubles_requested_buffers_up_to_the_maximum() {
         let settings_of = |profile: Profile, asked: u64, most: u64| {
             let mut stack = profile.options();
             (stack.so_rcvbuf, stack.rmem_max) = (OrOff::On(Bytes(asked)), Bytes(most));

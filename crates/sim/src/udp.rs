@@ -8,7 +8,7 @@ const IP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
 
 /// The reassembly timeout (`ipfrag_time`).
-const PATIENCE: Duration = Duration::from_secs(30);
+const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The memory of a host above which it accepts no fragments (`ipfrag_high_thresh`).
 const MOST_MEMORY: u64 = 4 << 20;
 /// Memory of a reassembly queue besides its fragments (`struct ipq`).
@@ -155,7 +155,7 @@ impl Reassembly {
         let key = (flow, fragment.number);
         let (memory, waiting) = (&mut self.memory, &mut self.waiting);
         let partial = self.partial.entry(key).or_insert_with(|| {
-            waiting.push_back((now + PATIENCE, key));
+            waiting.push_back((now + REASSEMBLY_TIMEOUT, key));
             *memory += QUEUE;
             Partial { missing: fragment.all, memory: QUEUE }
         });
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_are_cut_at_multiples_of_eight() {
+    fn fragment_sizes_are_multiples_of_eight_bytes() {
         // 1472 + 8 + 20 = 1500.
         assert_eq!(sizes(1472, 1500), [1500]);
         // 1481 bytes behind the IP header, of which 1480 are 185 times 8.
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_whole_when_its_last_fragment_is_there() {
+    fn a_datagram_is_complete_with_its_last_fragment() {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         let mut reassembly = Reassembly::default();
         let sent: Vec<_> =
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_holds_too_many_fragments_takes_none() {
+    fn above_the_memory_limit_a_host_accepts_no_fragments() {
         // Datagrams of two fragments whose second is lost hold 200 + 2,304 bytes each. 1,676 of
         // them hold 4,196,704, more than 4 MiB, and one less 4,194,200. Further fragments are
         // refused, also of another flow; datagrams in one packet are not.

@@ -321,8 +321,8 @@ impl<'a> World<'a> {
                 }
                 let endpoint = &mut self.connections.ends[end].endpoint;
                 if let Some(mtu) = endpoint.on_frag_needed(self.network.now(), &message) {
-                    self.routers.learn(self.nodes(end), mtu);
-                    self.tell_others(end);
+                    self.routers.record_mtu(self.nodes(end), mtu);
+                    self.share_path_mtu(end);
                     self.serve(end);
                 }
             }
@@ -350,7 +350,7 @@ impl<'a> World<'a> {
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     fn deliver(&mut self, end: usize, segment: &Segment) {
-        self.tell_memory(end);
+        self.update_memory_pressure(end);
         let now = self.network.now();
         let endpoint = &mut self.connections.ends[end].endpoint;
         note_timer_expiry(now, self.turned, endpoint);
@@ -363,7 +363,7 @@ impl<'a> World<'a> {
         endpoint.on_segment(now, segment);
         let answers_first = endpoint.replies_before_wakeup();
         if self.known.is_some() {
-            self.learn(end);
+            self.cache_cookie(end);
         }
         // A kernel has finished with an ACK once it has sent what the ACK allows, before its
         // application has more to send.
@@ -385,7 +385,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Sends what leaves before the application learns of an event, if anything does.
+    /// Sends what leaves before the application is woken, if anything does.
     #[inline]
     fn answer(&mut self, end: usize) -> bool {
         let now = self.network.now();
@@ -416,10 +416,10 @@ impl<'a> World<'a> {
         self.paced[end] = until;
     }
 
-    /// A router told this end of a path MTU that its other connections to the same host do not
-    /// know.
+    /// Sets the path MTU that a router has reported to this end on its other connections to the
+    /// same host.
     #[cold]
-    fn tell_others(&mut self, end: usize) {
+    fn share_path_mtu(&mut self, end: usize) {
         let between = self.nodes(end);
         let others = (0..self.connections.ends.len()).filter(|&other| other != end);
         let others: Vec<_> = others.filter(|&other| self.nodes(other) == between).collect();
@@ -430,8 +430,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Tells this end the path MTU, if its host has learned it and uses it.
-    fn know_mtu(&mut self, end: usize) {
+    /// Sets the path MTU of this end, if its host has it cached and uses path MTU discovery.
+    fn set_cached_mtu(&mut self, end: usize) {
         if let Some(mtu) = self.known_mtu(end) {
             self.connections.ends[end].endpoint.set_cached_mtu(mtu);
         }
@@ -442,9 +442,10 @@ impl<'a> World<'a> {
         self.routers.known(self.nodes(end)).filter(|_| finds_mtu)
     }
 
-    /// A client may have learned a Fast Open cookie for its next connection to this server.
+    /// Caches the Fast Open cookie that a client has received for its next connection to this
+    /// server.
     #[inline(never)]
-    fn learn(&mut self, end: usize) {
+    fn cache_cookie(&mut self, end: usize) {
         let nodes = self.nodes(end);
         if let Some(known) = &mut self.known
             && let Some(learned) = self.connections.ends[end].endpoint.take_cookie_to_cache()
@@ -461,8 +462,8 @@ impl<'a> World<'a> {
         let stack = self.stack_of(end);
         let is_fast = stack.fast_open;
         // Either host may have learned the path MTU from an earlier connection.
-        self.know_mtu(end);
-        self.know_mtu(end ^ 1);
+        self.set_cached_mtu(end);
+        self.set_cached_mtu(end ^ 1);
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
         *last = self.turns;
         match &self.known {
@@ -576,7 +577,7 @@ impl<'a> World<'a> {
     /// Prepares an end for an event, in case memory is short.
     #[expect(clippy::inline_always, reason = "for most experiments it is a look at a field")]
     #[inline(always)]
-    pub fn tell_memory(&mut self, end: usize) {
+    pub fn update_memory_pressure(&mut self, end: usize) {
         if self.memory.is_some() {
             self.share_memory(end);
         }
@@ -586,7 +587,7 @@ impl<'a> World<'a> {
     fn share_memory(&mut self, end: usize) {
         let (node, _) = self.nodes(end);
         let Some(memory) = &self.memory else { return };
-        memory.tell(node, end, &mut self.connections.ends[end].endpoint);
+        memory.set_pressure(node, end, &mut self.connections.ends[end].endpoint);
     }
 
     /// Accounts for an end's memory after an event; others may have more memory now.

@@ -62,7 +62,7 @@ proptest! {
 }
 
 #[test]
-fn each_profile_repairs_losses_of_its_own() {
+fn each_profile_recovers_losses_in_its_own_way() {
     for &profile in Profile::ALL {
         let stack = profile.options();
         let lost = world::drop_data(CLIENT, &[4, 6, 7, 12, 13, 14]);

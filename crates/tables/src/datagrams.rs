@@ -1,4 +1,4 @@
-//! The fate of one flow's datagrams: loss, order, delay and its variation.
+//! Statistics of one flow's datagrams: loss, order, delay and its variation.
 
 use crate::measure::Window;
 use crate::quantiles::Quantiles;
@@ -44,7 +44,7 @@ pub struct Datagrams {
     variation: u128,
 }
 
-/// The fate of a flow's datagrams.
+/// What happened to a flow's datagrams: lost, reordered, delayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatagramFacts {
     /// Datagrams sent.
@@ -172,7 +172,7 @@ impl Datagrams {
         self.last_arrival
     }
 
-    /// The fate of the datagrams, where nothing is observed after `end`.
+    /// The statistics of the datagrams, where nothing is observed after `end`.
     pub fn facts(&self, end: Time) -> DatagramFacts {
         // After the last arrival, datagrams count as lost that had as much time as the slowest one
         // took.
@@ -261,7 +261,7 @@ impl MeasuredDatagrams {
         &self.all
     }
 
-    /// The fate of the datagrams in the window, where nothing is observed after `end`.
+    /// The statistics of the datagrams in the window, where nothing is observed after `end`.
     pub fn facts(&self, end: Time) -> DatagramFacts {
         self.part.as_ref().map_or(&self.all, |part| &part.seen).facts(end)
     }
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_pattern_gives_what_arithmetic_says() {
+    fn statistics_of_a_periodic_pattern_match_arithmetic() {
         // Delays of 20 and 24 ms in turn: 5 of each.
         let pattern: Vec<_> = (0..10).map(|k| Some(20 + 4 * (k % 2))).collect();
         let facts = stream(&pattern).facts(at(1000));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_one_overtook_is_reordered_and_not_lost() {
+    fn an_overtaken_datagram_is_reordered_and_not_lost() {
         // Number 1 arrives at 45, after numbers 2 at 40 and before 3 at 50.
         let facts = stream(&[Some(20), Some(35), Some(20), Some(20)]).facts(at(1000));
         assert_eq!((facts.lost, facts.reordered), (Some(0), Some(1)));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn variation_is_of_pairs_in_the_order_in_which_they_were_sent() {
+    fn delay_variation_is_of_consecutively_sent_pairs() {
         // Number 1 is lost, so 2 and 3 are a pair with a difference of 2 ms. 301 and 302 are
         // another pair, with 5 ms; the second arrival of 301 is a copy. 100 is too late for its
         // neighbours to be known.
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_time_to_arrive_and_did_not_is_lost() {
+    fn a_datagram_is_lost_if_it_had_time_to_arrive() {
         let pattern = [Some(20), None, Some(25), None, None];
         // Sent at 30 and 40; the slowest took 25 ms, so the first counts as lost from 60 on.
         assert_eq!(stream(&pattern).facts(at(60)).lost, Some(2));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_of_those_that_are_sent_in_it() {
+    fn a_window_counts_datagrams_by_sending_time() {
         let from_30_to_60 = Window::new(ms(30), ms(60), None, ms(1000));
         let mut datagrams = MeasuredDatagrams::within(from_30_to_60);
         // One every 10 ms: numbers 3, 4 and 5 are sent from 30 ms on and before 60 ms. Number 4 is

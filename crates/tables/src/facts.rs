@@ -212,7 +212,7 @@ pub struct FlowFacts<'a> {
     pub counters: Counters,
     /// The RTTs of all its senders, if they took any.
     pub rtt: Option<RoundTrips>,
-    /// The fate of its datagrams, if it sends any.
+    /// The statistics of its datagrams, if it sends any.
     pub datagrams: Option<DatagramFacts>,
     /// Its transfers, if it consists of many.
     pub transfers: Option<&'a Transfers>,

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_half_open_but_at_the_end_of_the_run() {
+    fn a_window_is_half_open_except_at_the_end_of_the_run() {
         let part = Window::new(s(2), s(7), None, s(10));
         assert_eq!([1, 2, 6, 7].map(|time| part.holds(at(time))), [false, true, true, false]);
         assert!(Window::new(s(2), s(10), None, s(10)).holds(at(10)));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_of_flows_that_are_there_and_add_up() {
+    fn interval_rows_exist_for_active_flows_and_add_up() {
         let flows = [(0, None), (5, None), (0, Some(3500)), (20, None)];
         let window = Window::new(s(2), s(7), Some(s(2)), s(10));
         let work = flows.iter().map(|&(start, all)| (at(start), Work::Bytes(all)));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_few_values_are_those_of_the_nearest_rank() {
+    fn percentiles_of_few_values_are_nearest_rank() {
         // The 95th percentile of 20 values is the 19th, whatever 0.95 is in binary.
         let twenty = of((1..=20).rev());
         assert_eq!(twenty.percentile(50, 0), Some(10));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_over_counts_as_longest() {
+    fn unfinished_values_count_as_longest() {
         // 18 of 20: the median is the 10th, and the 95th percentile is the 19th, which is missing.
         let some = of(1..=18);
         assert_eq!(some.percentile(50, 2), Some(10));
@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bucket_holds_what_lies_near_its_middle(value: u64) {
+        fn a_bucket_holds_values_near_its_middle(value: u64) {
             let middle = middle(bucket(value));
             prop_assert!(u128::from(middle.abs_diff(value)) * 512 <= u128::from(value));
         }

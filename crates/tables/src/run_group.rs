@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn more_rows_than_a_part_has_stay_in_memory() {
+    fn gathered_rows_stay_in_memory_beyond_one_part() {
         let mut gathered = Gathered::default();
         let half = tables("one", PART as u64 / 2 + 1, "k", Kind::Number);
         gathered.add(&half);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_and_long_tables_stay_alone() {
+    fn other_kinds_and_long_tables_are_not_grouped() {
         let mut gathered = Gathered::default();
         assert!(gathered.takes(&tables("one", 1, "k", Kind::Number)));
         gathered.add(&tables("one", 1, "k", Kind::Number));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_named() {
+    fn invalid_table_files_are_refused_by_name() {
         let wrong = |change: fn(&mut Vec<(String, Columns)>)| {
             let mut stored = stored(&tables());
             change(&mut stored);

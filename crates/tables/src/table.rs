@@ -641,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_table_is_in_a_file_and_the_same() {
+    fn a_long_table_is_spilled_to_a_file_unchanged() {
         let short = long();
         assert_eq!((short.len(), short.in_memory()), (2 * PART + 3, 3));
         let numbers = (0..2 * PART as i64 + 3).map(Some);
@@ -687,7 +687,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_table_has_another_order_and_equal_rows_keep_theirs() {
+    fn sorting_a_long_table_is_stable() {
         // Rows of three parts, without every seventh number, sorted by a remainder.
         let key = |number: i64| (number % 7 != 0).then_some(number % 5);
         let by_rest = |part: &Part<'_, SampleRow>| {
@@ -712,7 +712,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_replaced_and_removed() {
+    fn text_columns_are_replaced_and_removed() {
         let mut table = Table::default();
         for flow in ["a", "b", "c"] {
             let row = row(&mut table, flow, 1);

@@ -32,22 +32,25 @@
 //! | job | file |
 //! |---|---|
 //! | states, application calls, timers | `endpoint` |
-//! | handshake, options; TCP Fast Open | `endpoint::handshake`; `endpoint::fast_open` |
+//! | handshake; TCP Fast Open | `endpoint::handshake`; `endpoint::fast_open` |
+//! | TCP options: of a SYN; of other segments; their bytes and lengths | `endpoint::handshake` (`syn`, `take_syn`); `endpoint` (`segment_with_options`); `segment` (`SynOptions`, `with_syn_options`, `header_bytes`) |
+//! | retransmission of a SYN or SYN-ACK: the timer; the segment | `endpoint` (`on_retransmission_timer`); `endpoint::handshake` (`syn`) |
 //! | received segments, closing; TIME-WAIT | `endpoint::input`; `endpoint::time_wait` |
 //! | keepalive, user timeout; memory pressure | `endpoint::keepalive`; `endpoint::memory_pressure` |
 //! | the state that an observer sees | `endpoint::snapshot` |
 //! | the sender's coordinators: an ACK; the next segment; RTO; tail loss probes (TLP) | `sender::on_ack`; `sender::output`; `sender::rto_timer`; `sender::tail_probe` |
 //! | recovery; reordering; undo; segments of another size | `sender::recovery`; `sender::reordering`; `sender::undo`; `sender::resegment` |
+//! | F-RTO: begun by an RTO; ACKs until it ends | `sender::recovery` (`on_timeout`, `process_loss`) |
 //! | rate samples; window validation | `sender::sampling`; `sender::validation` |
 //! | scoreboard, loss detection, RACK, TLP, duplicate ACKs, undo | `loss` and its folder |
-//! | the controller, rounds, growth; reductions (PRR) | `congestion`; `congestion::reduction` |
+//! | the controller, rounds, growth; proportional rate reduction (PRR) | `congestion`; `congestion::reduction` (`CwndReduction`) |
 //! | send buffer; the coordinators' calls of it | `departure::send_buffer`; `departure::calls` |
 //! | TSO bursts; pacing; small queues (TSQ) | `departure::tso`; `departure::pacing`; `departure::small_queue` |
 //! | Nagle's algorithm: a segment; the end of a TSO burst | `sender::output` (`may_send_small`); `departure::tso` (`may_end_small`) |
 //! | cork (`MSG_MORE`), autocork | `departure::send_buffer` (`Nagle`, `should_autocork`) |
 //! | zero-window probe (persist timer): when one is needed; the timer; its expiry; the segment | `sender::output` (`needs_window_probe`); `sender::rto_timer` (`arm_persist_timer`); `endpoint` (`on_retransmission_timer`, `start_of_due_ack`) |
 //! | window scaling: the scale; the option; the window sent; the window received | `receiver` (`new`); `endpoint::handshake` (`syn`, `take_syn`); `receiver` (`select_window`); `sender::on_ack` (`update_window`) |
-//! | pacing rate, and the inputs of a burst from the other owners | `sender::bursts` |
+//! | pacing rate, also of a controller without one; other inputs of a burst | `sender::bursts` (`update_rate`, `set_rate_for`) |
 //! | path MTU: the size and the search for it; the sender's response; ICMP notices and black holes | `departure::path_mtu`; `sender::path_mtu`; `endpoint::path_mtu` |
 //! | the sender's timer; the kernel's timer wheel | `timer`; `timer::wheel` |
 //! | ECN; accurate ECN | `ecn`; `accurate_ecn` |
@@ -56,8 +59,8 @@
 //! | delayed, quick and compressed ACKs | `delayed_ack`; `delayed_ack::linux` |
 //! | segments; GRO; sequence numbers | `segment`; `segment::gro`; `seq` |
 //!
-//! RTT and RTO, delivery rate, rounds, pacing and window validation know no TCP and are in the
-//! crate `tcplab_transport`.
+//! The TCP-independent parts of a sender are in the crate `tcplab_transport`: RTT and RTO, delivery
+//! rate, rounds, pacing and window validation.
 //!
 //! # Time and settings
 //!
@@ -68,8 +71,10 @@
 //!
 //! # What differs between `rfc` and `linux`
 //!
-//! [`Behaviour`] names each choice once, with the kernel function or the RFC section. A profile
-//! picks one; no other file asks which profile runs.
+//! [`Behaviour`] names each choice once, with the kernel function or the RFC section. The profile
+//! of an experiment (`crates/model/src/profile.rs`) sets its options and a flavour, `rfc` or
+//! `linux`; `settings::behaviour` makes a `Behaviour` of the flavour. No other file asks which
+//! profile runs.
 //!
 //! # What is not separated, and why
 //!

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_may_be_short_and_a_size_may_not() {
+    fn rates_may_omit_the_period_and_sizes_need_a_unit() {
         for (short, long) in [("100M", "100 Mbit/s"), ("1.5 G", "1.5 Gbit/s"), ("64k", "64 kbit/s")]
         {
             assert_eq!(short.parse::<Rate>(), long.parse());
@@ -149,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(value: u64) {
+        fn printed_values_are_read_back(value: u64) {
             let (rate, bytes) = (Rate::from_bits_per_second(value), Bytes(value));
             prop_assert_eq!(rate.to_string().parse(), Ok(rate));
             prop_assert_eq!(bytes.to_string().parse(), Ok(bytes));

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_fine_is_told_from_what_is_too_large() {
+    fn too_fine_and_too_large_times_have_different_messages() {
         for (text, message) in [
             (
                 "2.0999999999999996 s",
@@ -291,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(picos: u64) {
+        fn printed_values_are_read_back(picos: u64) {
             let duration = Duration::from_picos(picos);
             prop_assert_eq!(duration.to_string().parse(), Ok(duration));
         }

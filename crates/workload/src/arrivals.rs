@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_transfers_ends_them() {
+    fn arrivals_end_after_the_number_of_transfers() {
         assert_eq!(times(&arrivals(1.0, Some(7)), 1).len(), 7);
     }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn seed_and_name_decide_and_sizes_do_not_move_times() {
+    fn arrival_times_depend_on_seed_and_name_but_not_on_sizes() {
         let fixed = arrivals(10.0, Some(100));
         assert_eq!(times(&fixed, 1), times(&fixed, 1));
         assert_ne!(times(&fixed, 1), times(&fixed, 2));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn users_have_sizes_of_their_own() {
+    fn each_user_draws_its_own_sizes() {
         let begin = Begin::Closed { users: 2, think: Duration::ZERO };
         let closed = ArrivalsPlan { begin, sizes: zipf(), ..arrivals(1.0, None) };
         assert!(Transfers::new(&closed, 1, "a").is_none());

@@ -39,7 +39,7 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Told:
+class Evidence:
     """The evidence that the packets of connections give about their path."""
 
     deliveries: list[Delivery]
@@ -67,9 +67,9 @@ class _Piece:
     is_there: bool = False
 
 
-def told(packets: pl.DataFrame, flows: pl.DataFrame) -> Told:
+def evidence_of(packets: pl.DataFrame, flows: pl.DataFrame) -> Evidence:
     """The evidence of packets, for each connection from the side that sent more data."""
-    every = Told([], [], [], [], [])
+    every = Evidence([], [], [], [], [])
     numbers = {row["connection"]: row for row in flows.iter_rows(named=True)}
     for (number,), rows in packets.group_by("connection", maintain_order=True):
         _Connection(numbers[number], every).read(rows)
@@ -87,7 +87,7 @@ def headers(flow: Mapping[str, Any]) -> int:
 class _Connection:
     """The packets of one connection, from the side that sent more data."""
 
-    def __init__(self, flow: Mapping[str, Any], into: Told) -> None:
+    def __init__(self, flow: Mapping[str, Any], into: Evidence) -> None:
         self._sender = flow["sender"]
         self._headers = headers(flow)
         most = flow[f"{self._sender}_mss_bytes"]
@@ -95,7 +95,7 @@ class _Connection:
         self._into = into
         self._flight: list[_Piece] = []
         self._acked = -1
-        self._heard = float("-inf")
+        self._last_ack_at = float("-inf")
         self._syn: float | None = None
 
     def read(self, packets: pl.DataFrame) -> None:
@@ -136,7 +136,7 @@ class _Connection:
 
     def _hear(self, at: float, ack: int, sack: str | None) -> None:
         there = []
-        silence, self._heard = at - self._heard, at
+        silence, self._last_ack_at = at - self._last_ack_at, at
         if ack > self._acked:
             self._acked = ack
             count = bisect_left(self._flight, ack + 1, key=lambda piece: piece.end)

@@ -176,7 +176,7 @@ def refusal(flow: dict[str, Any]) -> str | None:
     return None
 
 
-def told(packets: pl.DataFrame, flow: dict[str, Any]) -> tuple[str, float | None, str]:
+def verdict(packets: pl.DataFrame, flow: dict[str, Any]) -> tuple[str, float | None, str]:
     """The guess for a connection that is not refused, its certainty, and the evidence in words."""
     seen = rounds(packets, flow)
     count = 0 if seen is None else len(seen.window)
@@ -264,7 +264,7 @@ def table(flows: pl.DataFrame, packets: Callable[[list[int]], pl.DataFrame]) -> 
             "connection", as_dict=True
         )
         said += [
-            (flow["connection"], *ends(flow), *told(parts[flow["connection"],], flow))
+            (flow["connection"], *ends(flow), *verdict(parts[flow["connection"],], flow))
             for flow in batch
         ]
     return pl.DataFrame(said, schema=SCHEMA, orient="row")

@@ -80,13 +80,13 @@ HEADROOM = 4
 """The bottleneck of a model has this many times the rate that its traffic needs."""
 
 
-def modelled(told: Characteristics, name: str) -> Experiment:
+def modelled(found: Characteristics, name: str) -> Experiment:
     """An experiment with traffic like this."""
-    sessions = told.sessions.filter(pl.col("size") > 0)
+    sessions = found.sessions.filter(pl.col("size") > 0)
     if sessions.is_empty():
         raise ConfigError("there is no session with data, of which a model could be made")
     rtts = _rtts(sessions)
-    seen_s = _seen_s(told)
+    seen_s = _seen_s(found)
     lasting = sessions["duration_s"].to_numpy()
     if len(sessions) >= MANY:
         whole = float(math.ceil(max(seen_s, min(float(lasting.mean()) / CUT, LONGER * seen_s))))
@@ -100,8 +100,8 @@ def modelled(told: Characteristics, name: str) -> Experiment:
     for kind in ("upload", "download"):
         sizes = sessions.filter(kind_of() == kind)["size"].to_numpy().astype(float)
         blocks += _transfers(sizes, f"{kind}s", times, len(rtts), len(sessions) < MANY)
-    blocks += _requests(sessions.filter(kind_of() == "two-way"), told.turns, times)
-    if told.totals["arrivals"][0] == "constant" and len(blocks) == 1:
+    blocks += _requests(sessions.filter(kind_of() == "two-way"), found.turns, times)
+    if found.totals["arrivals"][0] == "constant" and len(blocks) == 1:
         blocks = [_evenly(blocks[0], seen_s / len(sessions))]
     return Experiment(
         name=name,
@@ -132,9 +132,9 @@ class Times:
         return max(round(seen * self.whole_s / self.seen_s), 1)
 
 
-def about(told: Characteristics, model: Experiment) -> list[str]:
+def about(found: Characteristics, model: Experiment) -> list[str]:
     """Notes for the reader of a model, one per line."""
-    (row,) = told.totals.iter_rows(named=True)
+    (row,) = found.totals.iter_rows(named=True)
     lines = [
         f"Traffic like that of {row['with_data']:,} sessions with data in "
         f"{row['duration_s']:.6g} s.",
@@ -154,9 +154,9 @@ def _unknown(rtt: float | None) -> str:
     return "" if rtt is not None else f" The round trip of {UNKNOWN_RTT_MS:g} ms is a guess."
 
 
-def _seen_s(told: Characteristics) -> float:
+def _seen_s(found: Characteristics) -> float:
     """The time within which the sessions began, in seconds."""
-    (row,) = told.totals.iter_rows(named=True)
+    (row,) = found.totals.iter_rows(named=True)
     rate = row["sessions_per_s"]
     return max(float(row["duration_s"]), 1.0) if rate is None else float(row["sessions"]) / rate
 

@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from tcplab._capture.delivered import Delivery, Told
+from tcplab._capture.delivered import Delivery, Evidence
 
 ACK_BYTES = 52
 """Bytes of a packet of headers alone, with timestamps."""
@@ -68,25 +68,25 @@ class Path:
     """The largest packet."""
 
 
-def path(told: Told) -> Path:
+def path(evidence: Evidence) -> Path:
     """The path of these packets."""
-    plain = [one for one in told.deliveries if one.is_plain]
-    trips = [one.at - one.last_sent for one in plain] + told.handshakes
-    size = max(told.sizes, default=ACK_BYTES)
+    plain = [one for one in evidence.deliveries if one.is_plain]
+    trips = [one.at - one.last_sent for one in plain] + evidence.handshakes
+    size = max(evidence.sizes, default=ACK_BYTES)
     if not trips:
         nothing = Estimate(None, None, None, "no ACK tells of a packet that was sent once")
         return Path(nothing, nothing, nothing, nothing, size)
     least = min(trips)
-    rate = _rate(told.deliveries, least)
-    base = _base(told, plain, rate.value)
+    rate = _rate(evidence.deliveries, least)
+    base = _base(evidence, plain, rate.value)
     if rate.value is None or base.value is None:
         unknown = "the rate is not known, and with it how long packets wait"
-        lost, sent = len(told.lost), len(told.sent)
+        lost, sent = len(evidence.lost), len(evidence.sent)
         return Path(
             base, rate, Estimate(None, None, None, unknown), _share(lost, sent, "packets"), size
         )
     waits = _waits(plain, base.value, rate.value)
-    queue, loss = _queue_and_loss(told, waits, 8 * size / rate.value)
+    queue, loss = _queue_and_loss(evidence, waits, 8 * size / rate.value)
     return Path(base, rate, queue, loss, size)
 
 
@@ -151,19 +151,19 @@ def _weighted(
     return float(values[order][np.searchsorted(sums, share * sums[-1])])
 
 
-def _base(told: Told, plain: Sequence[Delivery], rate: float | None) -> Estimate:
+def _base(evidence: Evidence, plain: Sequence[Delivery], rate: float | None) -> Estimate:
     """The least round-trip time, minus the transmission times of the packet and its ACK at the
     bottleneck.
     """
-    least = min([one.at - one.last_sent for one in plain] + told.handshakes)
+    least = min([one.at - one.last_sent for one in plain] + evidence.handshakes)
     if rate is None:
         return Estimate(
             least, None, least, "the shortest round trip, with the time of transmission"
         )
     trips = [(one.at - one.last_sent, one.last_bytes) for one in plain]
-    trips += [(trip, ACK_BYTES + 8) for trip in told.handshakes]
+    trips += [(trip, ACK_BYTES + 8) for trip in evidence.handshakes]
     value, size = min((trip - 8 * size / rate, size) for trip, size in trips)
-    is_handshake = size == ACK_BYTES + 8 and bool(told.handshakes)
+    is_handshake = size == ACK_BYTES + 8 and bool(evidence.handshakes)
     value = max(value - 8 * ACK_BYTES / rate, 0.0)
     how = "the handshake" if is_handshake else "the shortest round trip"
     how += ", less the time of transmission"
@@ -184,7 +184,7 @@ def _waits(plain: Sequence[Delivery], base: float, rate: float) -> list[tuple[fl
 
 
 def _queue_and_loss(
-    told: Told, waits: Sequence[tuple[float, float]], transmission: float
+    evidence: Evidence, waits: Sequence[tuple[float, float]], transmission: float
 ) -> tuple[Estimate, Estimate]:
     """The capacity of the queue, and the loss probability of packets that find room.
 
@@ -204,7 +204,7 @@ def _queue_and_loss(
         longest: npt.NDArray[np.float64] = np.maximum(ahead, behind)
         return longest
 
-    by_lost, by_sent = beside(told.lost), beside(told.sent)
+    by_lost, by_sent = beside(evidence.lost), beside(evidence.sent)
     lost_full, lost_else = int((by_lost >= full).sum()), int((by_lost < full).sum())
     sent_full, sent_else = int((by_sent >= full).sum()), int((by_sent < full).sum())
     expected = lost_else / sent_else * sent_full if sent_else else 0.0

@@ -21,7 +21,7 @@ import polars as pl
 
 import tcplab
 from tcplab import _core
-from tcplab._capture.delivered import Told, headers, told
+from tcplab._capture.delivered import Evidence, evidence_of, headers
 from tcplab._capture.guess import UNKNOWN
 from tcplab._capture.path import Estimate, Path, path
 from tcplab._experiment import toml_writer
@@ -151,18 +151,18 @@ class Given:
             queue,
         )
 
-    def over(self, told: Path) -> Path:
+    def over(self, base: Path) -> Path:
         """The path with known quantities in place of estimates."""
 
         def known(value: float | None, estimate: Estimate) -> Estimate:
             return estimate if value is None else Estimate(value, value, value, "given")
 
         return Path(
-            known(self.rtt_s, told.base_rtt_s),
-            known(self.rate_bit_s, told.rate_bit_s),
-            known(self.queue_packets, told.queue_packets),
-            told.loss,
-            told.packet_bytes,
+            known(self.rtt_s, base.base_rtt_s),
+            known(self.rate_bit_s, base.rate_bit_s),
+            known(self.queue_packets, base.queue_packets),
+            base.loss,
+            base.packet_bytes,
         )
 
 
@@ -186,7 +186,7 @@ def twin(
     chosen, notes = _chosen(flows, connections)
     packets = tcplab.capture.packets(capture, chosen["connection"].to_list())
     begin: float = chosen["start_s"].min()  # type: ignore[assignment]
-    seen = (chosen, told(packets, chosen), begin)
+    seen = (chosen, evidence_of(packets, chosen), begin)
     estimated = given.over(path(seen[1]))
     notes += _path_notes(estimated, chosen)
     best: Twin | None = None
@@ -210,9 +210,9 @@ def twin(
 
 def _guessed(capture: File, flows: pl.DataFrame) -> list[str]:
     """The congestion controls to try, first the one guessed for the largest connection."""
-    told = tcplab.capture.congestion_control(capture)
+    guesses = tcplab.capture.congestion_control(capture)
     largest = flows.sort("sent", descending=True, maintain_order=True)["connection"][0]
-    (guess,) = told.filter(pl.col("connection") == largest)["guess"]
+    (guess,) = guesses.filter(pl.col("connection") == largest)["guess"]
     first = [] if guess == UNKNOWN else [OURS.get(guess, guess)]
     return list(dict.fromkeys([*first, *USUAL]))
 
@@ -428,7 +428,7 @@ def _seeds(experiment: tcplab.Experiment) -> range:
     return range(1, (SEEDS if loses else 1) + 1)
 
 
-Seen = tuple[pl.DataFrame, Told, float]
+Seen = tuple[pl.DataFrame, Evidence, float]
 """The connections, the evidence of their packets, and the start of the first."""
 
 
@@ -443,7 +443,7 @@ def _run(experiment: tcplab.Experiment, backend: str, seed: int) -> Seen:
         file.write_bytes(results.files(results.plans[0].id)[CAPTURE])
         flows = tcplab.capture.flows(file)
         packets = tcplab.capture.packets(file, flows["connection"].to_list())
-    return flows, told(packets, flows), 0.0
+    return flows, evidence_of(packets, flows), 0.0
 
 
 def _beside(capture: Seen, runs: Sequence[Seen], packet: int) -> tuple[pl.DataFrame, float | None]:
@@ -481,32 +481,32 @@ def _measure(name: str, unit: str, mine: float | None, theirs: Sequence[float]) 
     return Measure(name, unit, mine, float(np.median(theirs)), low, high, fits)
 
 
-def _rate(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
+def _rate(flows: pl.DataFrame, evidence: Evidence, begin: float) -> float | None:
     """The delivery rate of all connections together."""
-    if not told.deliveries:
+    if not evidence.deliveries:
         return None
-    seconds = told.deliveries[-1].at - begin
-    return sum(one.bytes for one in told.deliveries) * 8e-6 / seconds if seconds > 0 else None
+    seconds = evidence.deliveries[-1].at - begin
+    return sum(one.bytes for one in evidence.deliveries) * 8e-6 / seconds if seconds > 0 else None
 
 
-def _bottleneck(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
+def _bottleneck(flows: pl.DataFrame, evidence: Evidence, begin: float) -> float | None:
     """The rate at which back-to-back packets arrived."""
-    rate = path(told).rate_bit_s.value
+    rate = path(evidence).rate_bit_s.value
     return None if rate is None else rate / 1e6
 
 
-def _slowest(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
+def _slowest(flows: pl.DataFrame, evidence: Evidence, begin: float) -> float | None:
     """The rate that one in twenty back-to-back packets stayed below: far lower if it varies."""
-    rate = path(told).rate_bit_s
+    rate = path(evidence).rate_bit_s
     return None if rate.value is None or rate.low is None else rate.low / 1e6
 
 
-def _last(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
+def _last(flows: pl.DataFrame, evidence: Evidence, begin: float) -> float | None:
     """The time at which the last data was acknowledged."""
-    return told.deliveries[-1].at - begin if told.deliveries else None
+    return evidence.deliveries[-1].at - begin if evidence.deliveries else None
 
 
-def _resent(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
+def _resent(flows: pl.DataFrame, evidence: Evidence, begin: float) -> float | None:
     segments = resent = 0
     for row in flows.iter_rows(named=True):
         segments += row[f"{row['sender']}_segments"]
@@ -514,15 +514,15 @@ def _resent(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
     return 100 * resent / segments if segments else None
 
 
-def _trips(share: float) -> Callable[[pl.DataFrame, Told, float], float | None]:
-    def measure(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
-        trips = [one.at - one.last_sent for one in told.deliveries if one.is_plain]
+def _trips(share: float) -> Callable[[pl.DataFrame, Evidence, float], float | None]:
+    def measure(flows: pl.DataFrame, evidence: Evidence, begin: float) -> float | None:
+        trips = [one.at - one.last_sent for one in evidence.deliveries if one.is_plain]
         return float(np.quantile(trips, share)) * 1000 if trips else None
 
     return measure
 
 
-MEASURES: list[tuple[str, str, Callable[[pl.DataFrame, Told, float], float | None]]] = [
+MEASURES: list[tuple[str, str, Callable[[pl.DataFrame, Evidence, float], float | None]]] = [
     ("rate", "Mbit/s", _rate),
     ("rate of bottleneck", "Mbit/s", _bottleneck),
     ("least rate there", "Mbit/s", _slowest),

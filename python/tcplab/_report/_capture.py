@@ -272,8 +272,13 @@ def _connections(flows: pl.DataFrame, chosen: Sequence[int], packets: pl.DataFra
         parts.append(f"<fieldset><legend>Connection</legend>{choices}</fieldset>")
     for place, one in enumerate(chosen):
         label = escape(printable(_label(rows[one])))
-        told = [*_facts(rows[one]), ("Congestion control, a guess", _guess(packets, rows[one]))]
-        facts = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in told)
+        described = [
+            *_facts(rows[one]),
+            ("Congestion control, a guess", _guess(packets, rows[one])),
+        ]
+        facts = "".join(
+            f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in described
+        )
         parts.append(
             f'<div class="comparison" data-metric="{one}"{" hidden" if place else ""}>'
             f'<h3>{label}</h3><figure class="chart"><div class="canvas" role="img" '
@@ -315,7 +320,7 @@ def _guess(packets: pl.DataFrame, row: dict[str, Any]) -> str:
     if reason := guess.refusal(row):
         return f"{guess.UNKNOWN}: {reason}"
     own = packets.filter(pl.col("connection") == row["connection"])
-    answer, certainty, evidence = guess.told(own, row)
+    answer, certainty, evidence = guess.verdict(own, row)
     sure = "" if certainty is None else f", certainty {certainty:.2f}"
     return f"{answer}{sure}: {evidence}"
 

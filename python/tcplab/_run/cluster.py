@@ -37,7 +37,7 @@ LEAST_THREADS = 64
 may grow.
 """
 
-PATIENCE = "10 s"
+SCHEDULER_TIMEOUT = "10 s"
 """The time that a scheduler has to answer."""
 
 HEED_S = 1.0
@@ -59,7 +59,7 @@ def connected(address: str) -> Iterator[Client]:
             "a cluster needs Dask: pip install 'tcplab[cluster]', here and on the workers"
         ) from None
     try:
-        client = Client(address, timeout=PATIENCE)
+        client = Client(address, timeout=SCHEDULER_TIMEOUT)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise OSError(0, f"no scheduler of Dask can be reached: {reason}", address) from None

@@ -9,7 +9,7 @@ from typing import Self
 
 from tcplab._core import printable
 
-PATIENCE_S = 2.0
+PROGRESS_AFTER_S = 2.0
 """A computation that ends within this time shows no progress."""
 
 PAUSE_S = 15.0
@@ -41,7 +41,7 @@ class _Line:
                 sys.stderr.flush()
             return
         if self._display is None:
-            if now - self._began < PATIENCE_S:
+            if now - self._began < PROGRESS_AFTER_S:
                 return
             self._display = _Display()
         self._display.update(what, done, total, amount)

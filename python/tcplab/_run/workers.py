@@ -27,7 +27,7 @@ from tcplab._store.run_groups import Group, InMemory, Ran
 TICK_S = 0.1
 """The longest time for which Ctrl-C may go unnoticed."""
 
-PATIENCE_S = 1.0
+STOP_TIMEOUT_S = 1.0
 """The time that a stopped run has before the Python class that it is in is interrupted."""
 
 Finish = Callable[[InMemory], Mapping[str, Group]]
@@ -186,13 +186,13 @@ class Workers:
         """Waits for a thread to end. A method of a user's class may never return: its thread gets a
         KeyboardInterrupt of its own.
         """
-        thread.join(PATIENCE_S)
+        thread.join(STOP_TIMEOUT_S)
         while thread.is_alive():
             if ident in self._running:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt)
                 )
-            thread.join(PATIENCE_S)
+            thread.join(STOP_TIMEOUT_S)
 
     def _work(self, pool: Pool, running: threading.Semaphore) -> None:
         while True:

@@ -17,7 +17,7 @@ ENDLESS_S = 1000
 LONGEST_S = 5000
 """That of transfers, after which nothing is left to simulate."""
 
-PATIENCE = 3
+MAX_SLOWDOWN = 3
 """Transfers may take so many times as long as the link, or Mathis' formula, would have it."""
 
 ROUND_TRIPS = 50
@@ -51,7 +51,7 @@ def duration(
     least_s = 8 * flows * size / (1e6 * rate) if rate > 0 else 0.0
     if loss > 0:
         least_s = max(least_s, size * rtt_s * math.sqrt(loss) / (MSS * MATHIS))
-    needed_s = PATIENCE * least_s + ROUND_TRIPS * rtt_s
+    needed_s = MAX_SLOWDOWN * least_s + ROUND_TRIPS * rtt_s
     fastest = max(_numbers(flags.get("rate", ()), "mbit_s"), default=10.0)
     is_long = 1e6 * fastest * USUAL_S > MANY_BITS
     if is_searched and not size and is_long and MANY_ROUND_TRIPS * rtt_s <= SHORT_S:

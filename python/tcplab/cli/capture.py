@@ -615,7 +615,7 @@ def _add_characterise(parser: argparse.ArgumentParser) -> None:
 
 def _characterise(args: argparse.Namespace) -> None:
     # SciPy takes time to load.
-    from tcplab._capture import told  # noqa: PLC0415
+    from tcplab._capture import presentation  # noqa: PLC0415
 
     if args.output is not None:
         if args.output.suffix != ".toml":
@@ -623,11 +623,11 @@ def _characterise(args: argparse.Namespace) -> None:
         _arguments.ensure_writable(args.output, "the model")
     found = characterise(args.files, classes=args.classes, connections=args.connections)
     if args.output is not None:
-        told.write(found, args.output)
+        presentation.write(found, args.output)
     if args.table is None and args.format == "table":
-        say(told.screen(found), flush=True)
+        say(presentation.screen(found), flush=True)
     elif args.table is None and args.format == "json":
-        say(told.document(found), flush=True)
+        say(presentation.document(found), flush=True)
     else:
         say(
             _shown_rows(getattr(found, args.table or "totals"), args.format),

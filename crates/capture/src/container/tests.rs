@@ -69,7 +69,7 @@ fn read(file: &[u8]) -> Result<Read, String> {
 }
 
 #[test]
-fn pcap_has_two_orders_of_bytes_and_two_units() {
+fn pcap_is_read_in_both_byte_orders_and_time_units() {
     for is_big in [false, true] {
         for (magic, part) in [(0xa1b2_c3d4, 5), (0xa1b2_3c4d, 5000)] {
             let file = pcap(Ordered(is_big), magic, &[(7, part, b"abc", 60), (8, 0, b"", 0)]);
@@ -83,7 +83,7 @@ fn pcap_has_two_orders_of_bytes_and_two_units() {
 }
 
 #[test]
-fn old_versions_of_pcap_have_the_lengths_the_other_way_round() {
+fn lengths_are_swapped_in_pcap_before_version_2_4() {
     // As in libpcap: before 2.3 always, in 2.3 if the captured length would exceed the original
     // one.
     for (minor, words, length) in
@@ -100,7 +100,7 @@ fn old_versions_of_pcap_have_the_lengths_the_other_way_round() {
 }
 
 #[test]
-fn pcapng_has_sections_interfaces_and_units_of_time() {
+fn pcapng_sections_interfaces_and_time_units_are_read() {
     for is_big in [false, true] {
         let (order, other) = (Ordered(is_big), Ordered(!is_big));
         let offset = if is_big { 10_u64.to_be_bytes() } else { 10_u64.to_le_bytes() };
@@ -146,7 +146,7 @@ fn pcapng_has_sections_interfaces_and_units_of_time() {
 }
 
 #[test]
-fn packed_files_are_read_as_they_are_unpacked() {
+fn compressed_files_are_read_like_uncompressed_ones() {
     let file = pcap(Ordered(false), 0xa1b2_c3d4, &[(1, 2, b"abc", 3)]);
     let expected = read(&file);
     let gzip = |bytes: &[u8]| {
@@ -172,7 +172,7 @@ fn packed_files_are_read_as_they_are_unpacked() {
 }
 
 #[test]
-fn a_truncated_file_gives_what_it_has_and_says_so() {
+fn a_truncated_file_yields_its_packets_and_reports_damage() {
     let file = pcap(Ordered(false), 0xa1b2_c3d4, &[(1, 2, b"abc", 3), (1, 3, b"defg", 4)]);
     let (packets, damage) = read(&file[..file.len() - 1]).unwrap();
     assert_eq!(packets.len(), 1);
@@ -192,7 +192,7 @@ fn a_truncated_file_gives_what_it_has_and_says_so() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused_by_what_it_is() {
+fn other_file_types_are_refused_by_name() {
     let said = |file: &[u8]| read(file).unwrap_err();
     assert_eq!(
         said(b"GET / HTTP/1.1\r\n"),
@@ -213,7 +213,7 @@ fn what_is_no_capture_is_refused_by_what_it_is() {
 }
 
 #[test]
-fn blocks_that_contradict_themselves_end_the_capture() {
+fn inconsistent_block_lengths_end_the_capture() {
     let order = Ordered(false);
     let begin = [section(order), interface(order, 1, &[])].concat();
     let damage = |block: Vec<u8>| read(&[begin.clone(), block].concat()).unwrap().1.unwrap().what;
@@ -240,7 +240,7 @@ fn blocks_that_contradict_themselves_end_the_capture() {
 }
 
 #[test]
-fn the_capturing_program_tells_of_drops() {
+fn drops_reported_by_the_capturing_program_are_read() {
     let order = Ordered(false);
     let counter = |code: u16, value: u64| {
         [&code.to_le_bytes()[..], &8_u16.to_le_bytes(), &value.to_le_bytes()].concat()

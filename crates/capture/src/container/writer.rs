@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_captures_are_read_back() {
         let mut capture = Writer::new(["a>b", "b>a"]);
         // More nanoseconds than 32 bits hold, and lengths with and without padding.
         let times = [0, 4_294_967_296, 5_000_000_001];
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_in_the_order_of_time() {
+    fn packets_are_written_in_order_of_time() {
         let mut capture = Writer::new(["a>b", "b>a"]);
         for (time, byte) in [(2, 1), (1, 2), (2, 3), (1, 4)] {
             capture.add(0, time, 1, &[byte]);

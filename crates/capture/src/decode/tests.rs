@@ -23,7 +23,7 @@ fn tcp(options: &[u8], data: usize) -> Vec<u8> {
 }
 
 #[test]
-fn every_link_leads_to_the_packet() {
+fn ip_is_found_behind_every_link_layer_header() {
     let packet = ip(6, 0, &[], &tcp(&[], 3));
     let ethernet = [2; 12];
     let heads: &[(u16, &[&[u8]])] = &[
@@ -72,7 +72,7 @@ fn every_link_leads_to_the_packet() {
 }
 
 #[test]
-fn ipv4_has_options_and_padding() {
+fn ipv4_options_and_ethernet_padding_are_skipped() {
     let content = tcp(&[], 3);
     for options in [&[][..], &[1, 1, 1, 0], &[1; 40]] {
         let mut bytes = ip(6, 0x4000, options, &content);
@@ -95,7 +95,7 @@ fn ipv4_has_options_and_padding() {
 }
 
 #[test]
-fn ipv6_has_extensions() {
+fn ipv6_extension_headers_are_skipped() {
     let content = tcp(&[], 3);
     // Hop-by-hop options, routing, a fragment header of a whole packet, authentication of 16 bytes,
     // destination options.
@@ -127,7 +127,7 @@ fn ipv6_has_extensions() {
 }
 
 #[test]
-fn a_packet_arrives_with_the_last_of_its_fragments() {
+fn a_packet_is_complete_with_its_last_fragment() {
     let whole = tcp(&[], 100);
     let pieces = [(0x2000, &whole[..48]), (0x2000 | 6, &whole[48..96]), (12, &whole[96..])];
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
@@ -155,7 +155,7 @@ fn a_packet_arrives_with_the_last_of_its_fragments() {
 }
 
 #[test]
-fn a_segment_has_numbers_flags_and_options() {
+fn tcp_headers_are_decoded_with_their_options() {
     let plain = Tcp::read(&tcp(&[], 100), 120).unwrap();
     assert_eq!((plain.from, plain.to, plain.seq, plain.ack), (10_001, 5001, 256, 9));
     assert_eq!((plain.window, plain.payload), (258, 100));
@@ -176,7 +176,7 @@ fn a_segment_has_numbers_flags_and_options() {
 }
 
 #[test]
-fn headers_that_are_cut_or_malformed_are_none() {
+fn truncated_and_malformed_headers_are_rejected() {
     let timestamps = [1, 1, 8, 10, 0, 0, 0, 5, 0, 0, 0, 6];
     let whole = tcp(&timestamps, 10);
     for cut in 0..16 {

@@ -1,6 +1,6 @@
 //! A connection: its two sides, how it was opened and how it was closed.
 
-use super::direction::{Half, Kind, Other};
+use super::direction::{Half, PacketKind, Peer};
 use super::rtt::LONGEST;
 use super::sender_limits::Wait;
 use super::turns::Turn;
@@ -8,7 +8,7 @@ use crate::decode::{Address, Flags, Ip, Tcp};
 
 /// The number of consecutive missing packets at an interface after which its capture counts as
 /// over.
-const MOST_STRAYS: u8 = 8;
+const MAX_STRAYS: u8 = 8;
 
 /// An address and port.
 pub(super) type End = (Address, u16);
@@ -44,13 +44,13 @@ pub(super) struct Connection {
     pub longest_gap: i64,
     pub duplicates: u64,
     pub turn: Turn,
-    /// For each side, the interface at which its packets are first seen, and the number of
+    /// For each side, the interface at which its packets are captured first, and the number of
     /// consecutive packets missing there.
-    homes: [Option<u32>; 2],
+    sent_at: [Option<u32>; 2],
     strays: [u8; 2],
-    /// For each side, the interface at which its packets are last seen, if another one: near the
-    /// other side, which has heard their ACKs by then.
-    heard_at: [Option<u32>; 2],
+    /// For each side, the interface at which its packets are captured last, if another one: near
+    /// the other side, which receives their ACKs then.
+    delivered_at: [Option<u32>; 2],
     is_open: bool,
     /// When the last SYN and SYN-ACK were seen.
     syn: Option<i64>,
@@ -82,9 +82,9 @@ impl Connection {
             longest_gap: 0,
             duplicates: 0,
             turn: Turn::default(),
-            homes: [None; 2],
+            sent_at: [None; 2],
             strays: [0; 2],
-            heard_at: [None; 2],
+            delivered_at: [None; 2],
             is_open: !is_syn,
             syn: None,
             syn_ack: None,
@@ -92,10 +92,10 @@ impl Connection {
     }
 
     /// Whether this packet begins another connection between the same endpoints.
-    pub fn is_over_with(&self, ip: &Ip<'_>, tcp: &Tcp) -> bool {
+    pub fn is_replaced_by(&self, ip: &Ip<'_>, tcp: &Tcp) -> bool {
         tcp.flags.has(Flags::SYN)
             && !tcp.flags.has(Flags::ACK)
-            && self.halves[self.side(ip, tcp) as usize].is_another(tcp.seq)
+            && self.halves[self.side(ip, tcp) as usize].has_another_isn(tcp.seq)
     }
 
     /// The sender of a packet.
@@ -129,11 +129,11 @@ impl Connection {
         let me = &mut self.halves[side as usize];
         me.count.packets += 1;
         me.count.wire_bytes += u64::from(wire_bytes);
-        if self.homes[side as usize] == Some(interface) {
+        if self.sent_at[side as usize] == Some(interface) {
             self.strays[side as usize] = 0;
             return;
         }
-        let at = &mut self.heard_at[side as usize];
+        let at = &mut self.delivered_at[side as usize];
         let is_last = *at == Some(interface);
         if !self.is_open {
             // Of several interfaces, the last one that a packet of the handshake reaches.
@@ -149,51 +149,51 @@ impl Connection {
             _ => {}
         }
         if is_last && tcp.flags.has(Flags::ACK) && !tcp.flags.has(Flags::RST) {
-            // The last ACK of a connection: its sender waits for nothing more.
+            // After the last ACK of a connection, its sender no longer waits.
             let is_end = self.halves[side as usize].is_done() && tcp.sequence_length() == 0;
             if !is_end {
-                self.waited(now);
+                self.account_time(now);
             }
-            self.acknowledges(now, side, tcp);
+            self.apply_ack(now, side, tcp);
         }
     }
 
-    /// A packet of a side is first seen at an interface. The captures in a file may not begin and
-    /// end together: once the capture beside a side is over, arrivals at that side are not captured
-    /// there either.
+    /// The first copy of a packet of a side is captured at an interface. The captures in a file may
+    /// not begin and end together: once the capture beside a side is over, arrivals at that side
+    /// are not captured there either.
     #[inline]
-    fn is_seen_first(&mut self, side: Side, interface: u32) {
-        let (home, strays) = (&mut self.homes[side as usize], &mut self.strays[side as usize]);
-        if *home.get_or_insert(interface) == interface {
+    fn on_first_copy(&mut self, side: Side, interface: u32) {
+        let (own, strays) = (&mut self.sent_at[side as usize], &mut self.strays[side as usize]);
+        if *own.get_or_insert(interface) == interface {
             *strays = 0;
             return;
         }
         *strays += 1;
-        if *strays == MOST_STRAYS {
-            (*home, *strays) = (Some(interface), 0);
-            self.heard_at[1 - side as usize] = None;
+        if *strays == MAX_STRAYS {
+            (*own, *strays) = (Some(interface), 0);
+            self.delivered_at[1 - side as usize] = None;
         }
     }
 
     /// Applies the acknowledgement of a segment to the other side.
-    fn acknowledges(&mut self, now: i64, side: Side, tcp: &Tcp) {
+    fn apply_ack(&mut self, now: i64, side: Side, tcp: &Tcp) {
         let has_scale = self.has_scale();
         let [client, server] = &mut self.halves;
         let (me, other) = match side {
             Side::Client => (client, server),
             Side::Server => (server, client),
         };
-        let is_same = me.repeats_ack(tcp);
+        let is_same = me.is_same_as_last_ack(tcp);
         let is_bare = tcp.sequence_length() == 0;
-        let heard = other.is_acknowledged(now, tcp, is_bare);
-        let is_duplicate = heard.is_duplicate && (is_same || heard.has_new_sack);
+        let outcome = other.on_ack(now, tcp, is_bare);
+        let is_duplicate = outcome.is_duplicate && (is_same || outcome.has_new_sack);
         me.count.duplicate_acks += u64::from(is_duplicate);
-        me.count.dsacks += u64::from(heard.has_dsack);
-        me.count.advancing_acks += u64::from(heard.has_advanced && heard.segments > 0);
-        me.count.acked_segments += heard.segments;
-        let window = me.offers(tcp, has_scale);
-        other.may_send(tcp.ack, window);
-        other.will_hear(now, tcp);
+        me.count.dsacks += u64::from(outcome.has_dsack);
+        me.count.advancing_acks += u64::from(outcome.has_advanced && outcome.segments > 0);
+        me.count.acked_segments += outcome.segments;
+        let window = me.record_window(tcp, has_scale);
+        other.on_window(tcp.ack, window);
+        other.queue_ack(now, tcp);
     }
 
     /// Handles a segment, captured at `now` on an interface. `most`: the limit of pieces in a
@@ -205,13 +205,13 @@ impl Connection {
         tcp: &Tcp,
         wire_bytes: u32,
         most: usize,
-    ) -> Kind {
+    ) -> PacketKind {
         let side = self.side(ip, tcp);
         // Clocks may go back; waiting times are never negative.
         let now = now.max(self.last);
-        self.waited(now);
-        self.opens(now, side, tcp);
-        self.is_seen_first(side, interface);
+        self.account_time(now);
+        self.track_handshake(now, side, tcp);
+        self.on_first_copy(side, interface);
         let agreed = |what: fn(&Half) -> bool| self.halves.iter().all(what);
         let has_sack = agreed(|half| half.sack_permitted || !half.has_syn);
         let has_timestamps = agreed(|half| half.timestamps);
@@ -231,42 +231,43 @@ impl Connection {
         }
         if tcp.flags.has(Flags::RST) {
             self.closing.get_or_insert(Closing::Reset(side));
-            return Kind::Reset;
+            return PacketKind::Reset;
         }
-        // A challenge ACK: the peer still has an earlier connection, and says what it expects there
+        // A challenge ACK: the peer still has an earlier connection, and acknowledges that one
         // (RFC 5961 §4.2).
-        let is_challenge = tcp.flags.has(Flags::ACK) && !me.has_syn && other.did_not_send(tcp.ack);
+        let is_challenge =
+            tcp.flags.has(Flags::ACK) && !me.has_syn && other.is_ack_of_unsent(tcp.ack);
         if is_challenge {
             me.count.acks += 1;
-            return Kind::Strange;
+            return PacketKind::Impossible;
         }
-        me.shows_heard(now, tcp);
+        me.on_echo(now, tcp);
         if tcp.flags.has(Flags::ACK) {
             me.count.acks += 1;
             me.count.sack_blocks += tcp.options.sack().len() as u64;
-            if self.heard_at[side as usize].is_none_or(|at| at == interface) {
-                self.acknowledges(now, side, tcp);
+            if self.delivered_at[side as usize].is_none_or(|at| at == interface) {
+                self.apply_ack(now, side, tcp);
             }
         } else if is_syn {
-            me.offers(tcp, false);
+            me.record_window(tcp, false);
         }
         let [client, server] = &mut self.halves;
         let (me, other) = match side {
             Side::Client => (client, server),
             Side::Server => (server, client),
         };
-        let mut kind = Kind::Ack;
+        let mut kind = PacketKind::Ack;
         if tcp.sequence_length() > 0 {
-            let seen = Other {
+            let seen = Peer {
                 mss: other.mss,
                 has_packets: other.count.packets > 0,
                 has_sack,
                 has_timestamps,
             };
-            let between = me.begins(tcp);
-            kind = me.sends(now, tcp, seen, most);
-            me.has_sent(between);
-        } else if let Some(probe) = me.probes(tcp) {
+            let gap = me.take_burst_gap(tcp);
+            kind = me.on_segment(now, tcp, seen, most);
+            me.account_burst_gap(gap);
+        } else if let Some(probe) = me.probe_kind(tcp) {
             kind = probe;
         }
         if tcp.flags.has(Flags::FIN) {
@@ -287,18 +288,20 @@ impl Connection {
     }
 
     /// Accounts for the time since the last packet.
-    fn waited(&mut self, now: i64) {
+    fn account_time(&mut self, now: i64) {
         let from = std::mem::replace(&mut self.last, now);
         let waited = now - from;
         self.longest_gap = self.longest_gap.max(waited);
         let is_closing = self.closing.is_some();
-        let [heard_of_client, heard_of_server] = self.heard_at;
-        for (half, heard_at) in self.halves.iter_mut().zip([heard_of_server, heard_of_client]) {
-            // The ACK that ends the handshake may be on its way to this side.
-            if !self.is_open || heard_at.is_some() && half.is_opening() {
-                half.spent.add(Wait::Handshake, waited);
+        let [delivered_of_client, delivered_of_server] = self.delivered_at;
+        for (half, delivered_at) in
+            self.halves.iter_mut().zip([delivered_of_server, delivered_of_client])
+        {
+            // The ACK that ends the handshake may be in transit to this side.
+            if !self.is_open || delivered_at.is_some() && half.is_opening() {
+                half.time.add(Wait::Handshake, waited);
             } else {
-                half.waits(from, now, is_closing);
+                half.account_wait(from, now, is_closing);
             }
         }
         if self.is_open && !is_closing && !self.halves.iter().any(Half::is_busy) {
@@ -307,7 +310,7 @@ impl Connection {
     }
 
     /// Tracks the handshake by a segment.
-    fn opens(&mut self, now: i64, side: Side, tcp: &Tcp) {
+    fn track_handshake(&mut self, now: i64, side: Side, tcp: &Tcp) {
         let is_syn = tcp.flags.has(Flags::SYN);
         if self.is_open && !is_syn {
             return;
@@ -325,13 +328,13 @@ impl Connection {
                 let before = self.syn_ack.replace(now);
                 // The time of a retransmitted SYN-ACK is that of a timer.
                 if let Some(syn) = self.syn.filter(|&syn| before.is_none_or(|at| at < syn)) {
-                    self.halves[1].is_away_by((now - syn).min(LONGEST));
+                    self.halves[1].set_sender_rtt((now - syn).min(LONGEST));
                 }
             }
             (false, Side::Client) if tcp.flags.has(Flags::ACK) => {
                 self.is_open = true;
                 if let Some(syn_ack) = self.syn_ack {
-                    self.halves[0].is_away_by((now - syn_ack).min(LONGEST));
+                    self.halves[0].set_sender_rtt((now - syn_ack).min(LONGEST));
                     self.handshake = self.syn.map(|_| now - self.start);
                 }
             }

@@ -5,15 +5,16 @@ use crate::decode::{Ip, Tcp};
 
 /// The number of packets remembered for a capture at one interface, as a power of two.
 const BITS: u32 = 13;
-/// The same for a capture at several interfaces, between which there may be a long queue.
-const BITS_OF_SEVERAL: u32 = 17;
+/// The number of packets remembered for a capture at several interfaces, between which there may
+/// be a long queue, as a power of two.
+const BITS_SEVERAL_INTERFACES: u32 = 17;
 /// The associativity: packets with the same place, of which the oldest is replaced.
 const WAYS: usize = 8;
 /// The largest distance between copies at one interface, in nanoseconds.
-const APART: i64 = 2_000_000;
+const MAX_DISTANCE: i64 = 2_000_000;
 
-/// Recent packets.
-pub(super) struct Twice {
+/// Finds duplicates among recent packets.
+pub(super) struct DuplicateFilter {
     seen: Vec<[Packet; WAYS]>,
     bits: u32,
 }
@@ -25,22 +26,22 @@ struct Packet {
     interface: u32,
 }
 
-impl Default for Twice {
+impl Default for DuplicateFilter {
     fn default() -> Self {
         Self::of(BITS)
     }
 }
 
-impl Twice {
+impl DuplicateFilter {
     fn of(bits: u32) -> Self {
         Self { seen: vec![[Packet::default(); WAYS]; (1 << bits) / WAYS], bits }
     }
 
-    /// Whether this packet was seen before; remembers where it was seen first. A packet without an
-    /// IP identification and without data is a copy only at another interface: at the same one it
-    /// may be a repeated ACK.
+    /// Whether this packet was captured before; remembers the interface of its first copy. A packet
+    /// without an IP identification and without data is a copy only at another interface: at the
+    /// same one it may be a repeated ACK.
     #[inline]
-    pub fn has_seen(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp) -> bool {
+    pub fn is_duplicate(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp) -> bool {
         let id = ip.id.unwrap_or(0);
         let is_numbered = id != 0 || tcp.payload > 0;
         if !is_numbered && self.bits == BITS {
@@ -74,7 +75,7 @@ impl Twice {
             return true;
         }
         let before = std::mem::replace(&mut first.time, time);
-        is_numbered && (time - before).abs() <= APART
+        is_numbered && (time - before).abs() <= MAX_DISTANCE
     }
 
     fn place(&self, hash: u64) -> usize {
@@ -82,11 +83,11 @@ impl Twice {
     }
 
     /// The capture has several interfaces.
-    pub fn expect_several(&mut self) {
-        if self.bits == BITS_OF_SEVERAL {
+    pub fn expect_several_interfaces(&mut self) {
+        if self.bits == BITS_SEVERAL_INTERFACES {
             return;
         }
-        let mut large = Self::of(BITS_OF_SEVERAL);
+        let mut large = Self::of(BITS_SEVERAL_INTERFACES);
         for set in &self.seen {
             for packet in set.iter().rev().filter(|packet| packet.hash != 0) {
                 let place = large.place(packet.hash);

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 /// The limit of pieces examined for one packet; no sender's segment covers more.
-const MOST_PIECES: usize = 1024;
+const MAX_PIECES: usize = 1024;
 /// Flights with more pieces are not split further.
-const MOST_TO_DIVIDE: usize = 1 << 16;
+const MAX_PIECES_TO_SPLIT: usize = 1 << 16;
 
 /// A piece of the flight, usually a segment.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Sent {
     pub first: i64,
     pub last: i64,
     /// The timestamp of its first retransmission.
-    pub repeat_clock: u32,
+    pub retransmission_timestamp: u32,
     /// The number of transmissions; 0: none was seen.
     pub times: u16,
     pub is_sacked: bool,
@@ -58,9 +58,9 @@ impl Flight {
             return self.pieces.pop_front();
         }
         if first.start < to {
-            let taken = Sent { end: to, ..*first };
+            let acked = Sent { end: to, ..*first };
             first.start = to;
-            return Some(taken);
+            return Some(acked);
         }
         None
     }
@@ -68,14 +68,14 @@ impl Flight {
     /// Visits the pieces of a range, splitting pieces at its ends.
     pub fn within(&mut self, from: u64, to: u64, mut look: impl FnMut(&mut Sent)) {
         let mut place = self.pieces.partition_point(|piece| piece.end <= from);
-        let may_divide = self.pieces.len() < MOST_TO_DIVIDE;
-        if may_divide && self.divide(place, from) {
+        let may_split = self.pieces.len() < MAX_PIECES_TO_SPLIT;
+        if may_split && self.split(place, from) {
             place += 1;
         }
-        let end = self.pieces.len().min(place + MOST_PIECES);
+        let end = self.pieces.len().min(place + MAX_PIECES);
         while place < end && self.pieces[place].start < to {
-            if may_divide {
-                self.divide(place, to);
+            if may_split {
+                self.split(place, to);
             }
             look(&mut self.pieces[place]);
             place += 1;
@@ -83,7 +83,7 @@ impl Flight {
     }
 
     /// Splits a piece, if `at` is inside it.
-    fn divide(&mut self, place: usize, at: u64) -> bool {
+    fn split(&mut self, place: usize, at: u64) -> bool {
         let Some(piece) = self.pieces.get_mut(place) else { return false };
         if piece.start >= at || piece.end <= at {
             return false;
@@ -102,7 +102,7 @@ pub(super) struct Ranges {
 }
 
 /// More ranges than any receiver reports in a flight.
-const MOST_RANGES: usize = 4096;
+const MAX_RANGES: usize = 4096;
 
 impl Ranges {
     pub fn is_empty(&self) -> bool {
@@ -138,7 +138,7 @@ impl Ranges {
         }
         if last == first + 1 {
             self.ranges[first] = (low, high);
-        } else if last > first || self.ranges.len() < MOST_RANGES {
+        } else if last > first || self.ranges.len() < MAX_RANGES {
             self.ranges.splice(first..last, [(low, high)]);
         }
     }
@@ -149,11 +149,19 @@ mod tests {
     use super::*;
 
     fn sent(start: u64, end: u64) -> Sent {
-        Sent { start, end, first: 0, last: 0, repeat_clock: 0, times: 1, is_sacked: false }
+        Sent {
+            start,
+            end,
+            first: 0,
+            last: 0,
+            retransmission_timestamp: 0,
+            times: 1,
+            is_sacked: false,
+        }
     }
 
     #[test]
-    fn ranges_are_joined_and_tell_what_is_new() {
+    fn adding_a_range_merges_overlaps_and_reports_new_parts() {
         let mut ranges = Ranges::default();
         let mut add = |from, to| {
             let mut new = Vec::new();
@@ -171,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_divided_where_a_range_begins_and_ends() {
+    fn within_splits_pieces_at_the_ends_of_the_range() {
         let mut flight = Flight::default();
         flight.push(sent(0, 100), 10);
         flight.push(sent(100, 200), 10);
@@ -185,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_flight_grows_no_further() {
+    fn a_full_flight_merges_new_pieces_into_the_last() {
         let mut flight = Flight::default();
         (0..10).for_each(|n| flight.push(sent(n, n + 1), 3));
         assert_eq!(flight.len(), 3);

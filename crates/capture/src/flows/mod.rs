@@ -3,12 +3,12 @@
 //! | file | job |
 //! |---|---|
 //! | `connection` | two sides, the handshake and the close |
-//! | `direction` | the data of one side, and its fate |
-//! | `away` | a sender away from the capture point |
+//! | `direction` | the data of one side: acknowledged, lost or retransmitted; what the side waits for |
+//! | `remote_sender` | ACKs in transit to a sender away from the capture point |
 //! | `flight` | data in flight |
-//! | `repair` | why a sender retransmits |
+//! | `recovery` | why a sender retransmits |
 //! | `rtt` | round trips |
-//! | `sender_limits` | what a sender's time was spent on |
+//! | `sender_limits` | a sender's time, summed by cause |
 //! | `duplicates` | duplicate packets |
 //! | `row` | the table of connections |
 //! | `packets` | packets of chosen connections, one by one |
@@ -17,13 +17,13 @@
 //! Memory depends on the number of open connections, not of packets: a closed connection becomes a
 //! row.
 
-mod away;
 mod connection;
 mod direction;
 mod duplicates;
 mod flight;
 mod packets;
-mod repair;
+mod recovery;
+mod remote_sender;
 mod row;
 mod rtt;
 mod sender_limits;
@@ -35,15 +35,15 @@ pub use turns::{CaptureTurnColumns, CaptureTurnRow};
 
 use crate::decode::{Address, Flags, Ip, Tcp};
 use connection::{Connection, Side};
-use direction::Kind;
-use duplicates::Twice;
+use direction::PacketKind;
+use duplicates::DuplicateFilter;
 use std::collections::BTreeSet;
 use tcplab_tables::Table;
 
 /// How long a closed connection waits for late packets, in nanoseconds.
 const LINGER: i64 = 60_000_000_000;
 /// The limit of pieces of flights of all connections together: about 200 MB.
-const MOST_PIECES: usize = 4 << 20;
+const MAX_PIECES: usize = 4 << 20;
 
 /// The default limit of connections followed at once.
 pub const MOST_CONNECTIONS: usize = 200_000;
@@ -67,7 +67,7 @@ pub struct Flows {
     newest: u32,
     most: usize,
     pieces: usize,
-    twice: Twice,
+    duplicate_filter: DuplicateFilter,
     begin: Option<i64>,
     table: Table<CaptureFlowRow>,
     found: Found,
@@ -89,7 +89,7 @@ struct Slot {
 const NONE: u32 = u32::MAX;
 
 /// The results of a capture's connections.
-pub struct Told {
+pub struct FlowTables {
     /// A row for each connection.
     pub flows: Table<CaptureFlowRow>,
     /// A row for each packet of chosen connections.
@@ -136,7 +136,7 @@ impl Flows {
             newest: NONE,
             most: most.clamp(1, NONE as usize - 1),
             pieces: 0,
-            twice: Twice::default(),
+            duplicate_filter: DuplicateFilter::default(),
             begin: None,
             table: Table::default(),
             found: Found::default(),
@@ -164,7 +164,7 @@ impl Flows {
     #[inline]
     pub fn at_interfaces(&mut self, number: usize) {
         if number > 1 {
-            self.twice.expect_several();
+            self.duplicate_filter.expect_several_interfaces();
         }
     }
 
@@ -180,7 +180,7 @@ impl Flows {
         let key = if from <= to { (from, to) } else { (to, from) };
         let mut place = self.places.get(&key).copied();
         if let Some(there) = place
-            && self.slots[there as usize].connection.is_over_with(ip, tcp)
+            && self.slots[there as usize].connection.is_replaced_by(ip, tcp)
         {
             self.end(there);
             place = None;
@@ -188,35 +188,35 @@ impl Flows {
         let place = place.unwrap_or_else(|| self.open(key, time, ip, tcp));
         self.touch(place);
         let slot = &mut self.slots[place as usize];
-        if self.twice.has_seen(time, interface, ip, tcp) {
+        if self.duplicate_filter.is_duplicate(time, interface, ip, tcp) {
             self.found.duplicates += 1;
             let before = slot.connection.pieces();
             slot.connection.duplicate((time, interface), ip, tcp, wire_bytes);
             self.pieces = self.pieces + slot.connection.pieces() - before;
-            self.tell(place, time, ip, tcp, Kind::Copy);
+            self.record_packet(place, time, ip, tcp, PacketKind::Copy);
             return;
         }
         let data = slot.connection.data();
         let before = slot.connection.pieces();
-        let most = before + MOST_PIECES.saturating_sub(self.pieces);
+        let most = before + MAX_PIECES.saturating_sub(self.pieces);
         let kind = slot.connection.segment((time, interface), ip, tcp, wire_bytes, most);
         self.pieces = self.pieces + slot.connection.pieces() - before;
-        self.turn(place, data);
-        self.tell(place, time, ip, tcp, kind);
+        self.track_turn(place, data);
+        self.record_packet(place, time, ip, tcp, kind);
     }
 
     /// All connections, in the order of their first packets, and what they show about the capture.
-    pub fn finish(mut self) -> Told {
+    pub fn finish(mut self) -> FlowTables {
         while self.oldest != NONE {
             self.end(self.oldest);
         }
         let turns = self.turns.unwrap_or_default();
-        Told { flows: self.table, packets: self.packets, turns, found: self.found }
+        FlowTables { flows: self.table, packets: self.packets, turns, found: self.found }
     }
 
     /// Follows the turns of a connection, given its bytes of data before the last packet.
     #[inline]
-    fn turn(&mut self, place: u32, before: [u64; 2]) {
+    fn track_turn(&mut self, place: u32, before: [u64; 2]) {
         let Some(table) = &mut self.turns else { return };
         let connection = &mut self.slots[place as usize].connection;
         let after = connection.data();
@@ -233,7 +233,7 @@ impl Flows {
 
     /// Records a packet, if its connection is chosen.
     #[inline]
-    fn tell(&mut self, place: u32, time: i64, ip: &Ip<'_>, tcp: &Tcp, kind: Kind) {
+    fn record_packet(&mut self, place: u32, time: i64, ip: &Ip<'_>, tcp: &Tcp, kind: PacketKind) {
         if self.chosen.is_empty() {
             return;
         }

@@ -1,8 +1,8 @@
 //! The table of packets of chosen connections.
 
 use super::connection::{Connection, Side};
-use super::direction::Kind;
-use super::repair::Cause;
+use super::direction::PacketKind;
+use super::recovery::Cause;
 use crate::decode::{Flags, Ip, Tcp};
 use tcplab_tables::{Label, Table, ecn, rows, tcp_flags};
 
@@ -49,7 +49,7 @@ pub(super) fn push(
     time: i64,
     ip: &Ip<'_>,
     tcp: &Tcp,
-    kind: Kind,
+    kind: PacketKind,
 ) {
     let side = connection.side(ip, tcp);
     let [client, server] = &connection.halves;
@@ -78,7 +78,7 @@ pub(super) fn push(
     table.push(row);
 }
 
-impl Kind {
+impl PacketKind {
     /// The name in the table.
     fn name(self) -> &'static str {
         match self {
@@ -88,14 +88,14 @@ impl Kind {
             Self::OutOfOrder => "out of order",
             Self::Keepalive => "keepalive",
             Self::WindowProbe => "window probe",
-            Self::ControlAgain => "control again",
-            Self::Again(Cause::Fast) => "fast",
-            Self::Again(Cause::Probe) => "probe",
-            Self::Again(Cause::Timeout) => "timeout",
-            Self::Again(Cause::AfterTimeout) => "after timeout",
+            Self::RetransmittedControl => "control again",
+            Self::Retransmitted(Cause::Fast) => "fast",
+            Self::Retransmitted(Cause::Probe) => "probe",
+            Self::Retransmitted(Cause::Timeout) => "timeout",
+            Self::Retransmitted(Cause::AfterTimeout) => "after timeout",
             Self::Reset => "reset",
             Self::Copy => "copy",
-            Self::Strange => "strange",
+            Self::Impossible => "strange",
         }
     }
 }

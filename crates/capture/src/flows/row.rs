@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Side};
 use super::direction::Half;
-use super::repair::Cause;
+use super::recovery::Cause;
 use super::sender_limits::Wait;
 use tcplab_tables::{Label, Table, rows};
 
@@ -245,7 +245,7 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         Side::Client => (c, "client"),
         Side::Server => (s, "server"),
     };
-    let spent = most.spent.percent();
+    let time = most.time.percent();
     let goodput = (duration > 0).then(|| most.count.bytes as f64 * 8e3 / duration as f64);
     let client = table.label(&connection.client.0.to_string());
     let server = table.label(&connection.server.0.to_string());
@@ -265,13 +265,13 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         closed,
         sender,
         goodput_mbit_s: goodput,
-        time_handshake_percent: spent[Wait::Handshake as usize],
-        time_close_percent: spent[Wait::Close as usize],
-        time_timeout_percent: spent[Wait::Timeout as usize],
-        time_recovery_percent: spent[Wait::Recovery as usize],
-        time_peer_window_percent: spent[Wait::PeerWindow as usize],
-        time_window_percent: spent[Wait::Window as usize],
-        time_application_percent: spent[Wait::Application as usize],
+        time_handshake_percent: time[Wait::Handshake as usize],
+        time_close_percent: time[Wait::Close as usize],
+        time_timeout_percent: time[Wait::Timeout as usize],
+        time_recovery_percent: time[Wait::Recovery as usize],
+        time_peer_window_percent: time[Wait::PeerWindow as usize],
+        time_window_percent: time[Wait::CongestionWindow as usize],
+        time_application_percent: time[Wait::Application as usize],
         idle_s: seconds(connection.idle),
         longest_gap_s: seconds(connection.longest_gap),
         duplicate_packets: connection.duplicates,
@@ -279,15 +279,15 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         client_wire_bytes: c.count.wire_bytes,
         client_bytes: c.count.bytes,
         client_segments: c.count.segments,
-        client_retransmitted_segments: c.count.repeated_segments,
-        client_retransmitted_bytes: c.count.repeated_bytes,
+        client_retransmitted_segments: c.count.retransmitted_segments,
+        client_retransmitted_bytes: c.count.retransmitted_bytes,
         client_retransmitted_fast: c.count.causes[Cause::Fast as usize],
         client_retransmitted_probe: c.count.causes[Cause::Probe as usize],
         client_retransmitted_timeout: c.count.causes[Cause::Timeout as usize],
         client_retransmitted_after_timeout: c.count.causes[Cause::AfterTimeout as usize],
         client_retransmitted_spurious: c.count.spurious,
-        client_retransmitted_handshake: c.count.repeated_handshakes,
-        client_retransmitted_fins: c.count.repeated_fins,
+        client_retransmitted_handshake: c.count.retransmitted_handshakes,
+        client_retransmitted_fins: c.count.retransmitted_fins,
         client_out_of_order_segments: c.count.out_of_order,
         client_missing_bytes: c.count.missing_bytes,
         client_keepalives: c.count.keepalives,
@@ -309,7 +309,7 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         client_rtt_p95_ms: c.round_trips.percentile(95),
         client_rtt_p99_ms: c.round_trips.percentile(99),
         client_rtt_max_ms: c.round_trips.range().map(|range| range[2]),
-        client_near_rtt_ms: c.repair.near as f64 / 1e6,
+        client_near_rtt_ms: c.recovery.sender_rtt as f64 / 1e6,
         client_ce_packets: c.count.ce,
         client_ece_packets: c.count.ece,
         client_cwr_packets: c.count.cwr,
@@ -317,15 +317,15 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         server_wire_bytes: s.count.wire_bytes,
         server_bytes: s.count.bytes,
         server_segments: s.count.segments,
-        server_retransmitted_segments: s.count.repeated_segments,
-        server_retransmitted_bytes: s.count.repeated_bytes,
+        server_retransmitted_segments: s.count.retransmitted_segments,
+        server_retransmitted_bytes: s.count.retransmitted_bytes,
         server_retransmitted_fast: s.count.causes[Cause::Fast as usize],
         server_retransmitted_probe: s.count.causes[Cause::Probe as usize],
         server_retransmitted_timeout: s.count.causes[Cause::Timeout as usize],
         server_retransmitted_after_timeout: s.count.causes[Cause::AfterTimeout as usize],
         server_retransmitted_spurious: s.count.spurious,
-        server_retransmitted_handshake: s.count.repeated_handshakes,
-        server_retransmitted_fins: s.count.repeated_fins,
+        server_retransmitted_handshake: s.count.retransmitted_handshakes,
+        server_retransmitted_fins: s.count.retransmitted_fins,
         server_out_of_order_segments: s.count.out_of_order,
         server_missing_bytes: s.count.missing_bytes,
         server_keepalives: s.count.keepalives,
@@ -347,7 +347,7 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         server_rtt_p95_ms: s.round_trips.percentile(95),
         server_rtt_p99_ms: s.round_trips.percentile(99),
         server_rtt_max_ms: s.round_trips.range().map(|range| range[2]),
-        server_near_rtt_ms: s.repair.near as f64 / 1e6,
+        server_near_rtt_ms: s.recovery.sender_rtt as f64 / 1e6,
         server_ce_packets: s.count.ce,
         server_ece_packets: s.count.ece,
         server_cwr_packets: s.count.cwr,

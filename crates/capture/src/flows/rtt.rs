@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timer_is_that_of_rfc_6298_and_linux() {
+    fn rto_follows_rfc_6298_with_the_minimum_of_linux() {
         let mut estimate = Estimate::default();
         assert_eq!(estimate.rto(), 1_000_000_000);
         // At the first sample RTTVAR is half of it, and four times that is below Linux's minimum.

@@ -1,4 +1,5 @@
-//! The times that a sender spends waiting, by cause.
+//! Sums of the time that a sender waits, by cause. `direction` decides the cause of each wait
+//! (`wait_cause_given`).
 
 /// The causes of a sender's waits. If several apply, the first counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,26 +15,26 @@ pub(super) enum Wait {
     /// The receiver's window, which has no room for a segment.
     PeerWindow,
     /// The congestion window or pacing: data is in flight, and no other reason is visible.
-    Window,
+    CongestionWindow,
     /// The application: nothing is in flight, or the last segment was not full.
     Application,
 }
 
-/// The number of reasons.
+/// The number of causes.
 const WAITS: usize = 7;
 
-/// Time by reason, in nanoseconds.
+/// Time by cause, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct TimeByCause {
     known: [i64; WAITS],
-    /// Time since the last progress, which becomes a wait for the timer if the timer ends it.
+    /// Time since the last progress, which counts as a timeout if the retransmission timer ends it.
     open: [i64; WAITS],
-    /// For a sender away from the capture, the time since its last data: within a burst, whose
-    /// packets arrive one behind the other, this time is not the sender's own.
+    /// For a sender away from the capture, the time since its last data: within a burst, this time
+    /// is the network's, not the sender's.
     burst: [i64; WAITS],
 }
 
-impl Spent {
+impl TimeByCause {
     #[inline]
     pub fn add(&mut self, wait: Wait, time: i64) {
         self.open[wait as usize] += time;
@@ -41,16 +42,16 @@ impl Spent {
 
     /// The same for a sender away from the capture.
     #[inline]
-    pub fn add_away(&mut self, wait: Wait, time: i64) {
+    pub fn add_remote(&mut self, wait: Wait, time: i64) {
         self.burst[wait as usize] += time;
     }
 
-    /// Takes the time between data sent together.
+    /// Takes the time between segments of one burst.
     pub fn take_burst(&mut self) -> i64 {
         std::mem::take(&mut self.burst).iter().sum()
     }
 
-    /// Ends the burst: data came that was sent later.
+    /// Ends the burst: the next data was sent later.
     #[inline]
     pub fn end_burst(&mut self) {
         for (open, burst) in self.open.iter_mut().zip(&mut self.burst) {
@@ -58,7 +59,7 @@ impl Spent {
         }
     }
 
-    /// Progress: the time since the last one counts for its reasons.
+    /// Progress: the time since the last one counts for its causes.
     #[inline]
     pub fn progress(&mut self) {
         for (known, open) in self.known.iter_mut().zip(&mut self.open) {
@@ -67,7 +68,7 @@ impl Spent {
     }
 
     /// Accounts all time to the handshake.
-    pub fn opens_again(&mut self) {
+    pub fn restart_handshake(&mut self) {
         self.progress();
         let whole = self.known.iter().sum();
         self.known = [0; WAITS];
@@ -75,8 +76,8 @@ impl Spent {
     }
 
     /// Accounts the time since the last progress to a timeout.
-    pub fn timed_out(&mut self) {
-        let waits = [Wait::Recovery, Wait::PeerWindow, Wait::Window, Wait::Application];
+    pub fn on_timeout(&mut self) {
+        let waits = [Wait::Recovery, Wait::PeerWindow, Wait::CongestionWindow, Wait::Application];
         for wait in waits {
             let waited = std::mem::take(&mut self.open[wait as usize]);
             self.open[Wait::Timeout as usize] += waited;

@@ -1,4 +1,4 @@
-//! The table of turns: requests and responses, as told by the directions of data.
+//! The table of turns: requests and responses, separated where the direction of new data changes.
 
 use super::connection::{Connection, Side};
 use tcplab_tables::{Table, rows};

@@ -10,7 +10,7 @@ pub use rows::{
 
 use crate::container::{Reader, Record};
 use crate::decode::{Fragments, Inner, Ip, Tcp, inner, protocol};
-use crate::flows::{CaptureFlowRow, CapturePacketRow, CaptureTurnRow, Flows, Told};
+use crate::flows::{CaptureFlowRow, CapturePacketRow, CaptureTurnRow, FlowTables, Flows};
 use faults::Faults;
 use std::collections::BTreeMap;
 use tcplab_tables::{Column, Row, Table};
@@ -105,7 +105,7 @@ impl Info {
                 return None;
             }
         }
-        let Told { flows, packets, turns, found } = flows.finish();
+        let FlowTables { flows, packets, turns, found } = flows.finish();
         let mut faults = Table::default();
         sums.faults.incomplete = sums.fragments.incomplete();
         sums.faults.tell(file, reader, &found, sums.all.packets, &mut faults);

@@ -6,7 +6,7 @@ use crate::packets::{
 use tcplab_capture::Writer;
 
 /// Values of the first connection, by column.
-fn told(written: &Written, columns: &[&str]) -> Vec<String> {
+fn values(written: &Written, columns: &[&str]) -> Vec<String> {
     let flows = written.info().flows;
     columns.iter().map(|column| value(&flows, 0, column)).collect()
 }
@@ -32,7 +32,7 @@ fn acknowledge(written: &mut Written, at: f64, segments: u32) {
 }
 
 #[test]
-fn a_connection_is_opened_used_and_closed() {
+fn handshake_data_and_close_of_a_connection_are_analysed() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 4);
@@ -81,7 +81,7 @@ fn a_connection_is_opened_used_and_closed() {
         ("longest_gap_s", "0.058"),
     ];
     for (column, expected) in columns {
-        assert_eq!(told(&written, &[column]), [expected], "{column}");
+        assert_eq!(values(&written, &[column]), [expected], "{column}");
     }
 }
 
@@ -105,10 +105,10 @@ fn an_ack_with_sack_causes_a_fast_retransmission() {
     }
     data(&mut written, 40.1, 0, 1);
     acknowledge(&mut written, 60.0, 5);
-    assert_eq!(told(&written, &CAUSES), ["1", "1", "0", "0", "0", "0"]);
-    assert_eq!(told(&written, &["server_duplicate_acks", "server_sack_blocks"]), ["4", "4"]);
+    assert_eq!(values(&written, &CAUSES), ["1", "1", "0", "0", "0", "0"]);
+    assert_eq!(values(&written, &["server_duplicate_acks", "server_sack_blocks"]), ["4", "4"]);
     // From the retransmission to its ACK.
-    assert_eq!(told(&written, &["time_recovery_percent"]), ["33.167"]);
+    assert_eq!(values(&written, &["time_recovery_percent"]), ["33.167"]);
 }
 
 #[test]
@@ -124,14 +124,14 @@ fn the_last_segment_after_a_silence_is_a_probe_and_the_first_a_timeout() {
     // ACKs trigger the rest.
     data(&mut written, 320.0, 1, 2);
     acknowledge(&mut written, 340.0, 3);
-    assert_eq!(told(&written, &CAUSES), ["4", "0", "1", "1", "2", "0"]);
-    let spent = told(&written, &["time_timeout_percent", "time_window_percent"]);
+    assert_eq!(values(&written, &CAUSES), ["4", "0", "1", "1", "2", "0"]);
+    let spent = values(&written, &["time_timeout_percent", "time_window_percent"]);
     // 280 ms of silence and 40 of recovery, of 340.
     assert_eq!(spent, ["94.118", "0.000"]);
 }
 
 #[test]
-fn a_dsack_tells_of_what_was_not_needed() {
+fn a_dsack_marks_a_retransmission_as_spurious() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 2);
@@ -139,29 +139,29 @@ fn a_dsack_tells_of_what_was_not_needed() {
     acknowledge(&mut written, 301.0, 2);
     let block = sack(1001, 2001);
     written.server(Segment { options: &block, ..segment(320.0, ACK, 9001, 3001, 0) });
-    assert_eq!(told(&written, &CAUSES), ["1", "0", "0", "1", "0", "1"]);
-    assert_eq!(told(&written, &["server_dsacks", "server_duplicate_acks"]), ["1", "0"]);
+    assert_eq!(values(&written, &CAUSES), ["1", "0", "0", "1", "0", "1"]);
+    assert_eq!(values(&written, &["server_dsacks", "server_duplicate_acks"]), ["1", "0"]);
 }
 
 #[test]
-fn without_the_beginning_much_is_known() {
+fn a_connection_without_its_handshake_is_analysed() {
     let mut written = Written::new();
     data(&mut written, 0.0, 0, 2);
     acknowledge(&mut written, 10.0, 2);
     let columns =
         ["client_port", "options", "handshake_ms", "client_initial_window_bytes", "closed"];
-    assert_eq!(told(&written, &columns), ["10001", "", "-", "-", "open"]);
-    assert_eq!(told(&written, &["client_bytes", "client_rtt_mean_ms"]), ["2000", "10.000"]);
+    assert_eq!(values(&written, &columns), ["10001", "", "-", "-", "open"]);
+    assert_eq!(values(&written, &["client_bytes", "client_rtt_mean_ms"]), ["2000", "10.000"]);
 }
 
 #[test]
-fn reordering_is_no_repetition_and_a_late_one_is() {
+fn reordering_is_not_a_retransmission_unless_it_is_late() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 1, 1);
     data(&mut written, 22.0, 0, 1);
     assert_eq!(
-        told(&written, &["client_out_of_order_segments", "client_retransmitted_segments"]),
+        values(&written, &["client_out_of_order_segments", "client_retransmitted_segments"]),
         ["1", "0"]
     );
     // A segment a round trip later was lost before the capture, and retransmitted.
@@ -169,12 +169,12 @@ fn reordering_is_no_repetition_and_a_late_one_is() {
     data(&mut written, 60.0, 2, 1);
     let columns =
         ["client_out_of_order_segments", "client_retransmitted_segments", "client_missing_bytes"];
-    assert_eq!(told(&written, &columns), ["1", "1", "0"]);
-    assert_eq!(told(&written, &["client_bytes"]), ["4000"]);
+    assert_eq!(values(&written, &columns), ["1", "1", "0"]);
+    assert_eq!(values(&written, &["client_bytes"]), ["4000"]);
 }
 
 #[test]
-fn a_closed_window_is_what_is_waited_for() {
+fn waiting_for_a_closed_window_counts_as_peer_window() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 2);
@@ -187,11 +187,11 @@ fn a_closed_window_is_what_is_waited_for() {
     acknowledge(&mut written, 540.0, 3);
     let columns = ["server_zero_windows", "server_window_min_bytes", "time_peer_window_percent"];
     // 480 ms of 540.
-    assert_eq!(told(&written, &columns), ["2", "0", "88.889"]);
+    assert_eq!(values(&written, &columns), ["2", "0", "88.889"]);
 }
 
 #[test]
-fn shares_of_time_sum_to_all_of_it() {
+fn shares_of_time_sum_to_100_percent() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 9);
@@ -203,14 +203,14 @@ fn shares_of_time_sum_to_all_of_it() {
     let parts =
         ["handshake", "close", "timeout", "recovery", "peer_window", "window", "application"];
     let columns = parts.map(|part| format!("time_{part}_percent"));
-    let shares = told(&written, &columns.each_ref().map(|column| &**column));
+    let shares = values(&written, &columns.each_ref().map(|column| &**column));
     let sum: f64 = shares.iter().map(|share| share.parse::<f64>().unwrap()).sum();
     assert!((sum - 100.0).abs() < 0.01, "{shares:?}");
-    assert_eq!(told(&written, &["closed"]), ["half closed"]);
+    assert_eq!(values(&written, &["closed"]), ["half closed"]);
 }
 
 #[test]
-fn a_port_that_is_used_again_is_another_connection() {
+fn a_reused_port_begins_another_connection() {
     let mut written = Written::new();
     written.handshake();
     written.client(segment(30.0, RST, 1001, 0, 0));
@@ -229,18 +229,18 @@ fn a_port_that_is_used_again_is_another_connection() {
 }
 
 #[test]
-fn packets_that_are_there_twice_count_as_packets_alone() {
+fn duplicate_packets_count_only_as_packets() {
     let mut written = Written::new();
     written.handshake();
     let first = Segment { id: 77, ..segment(20.0, ACK, 1001, 9001, 1000) };
     written.client(first).client(Segment { at: 20.01, ..first });
     acknowledge(&mut written, 40.0, 1);
     let columns = ["client_packets", "client_retransmitted_segments", "duplicate_packets"];
-    assert_eq!(told(&written, &columns), ["4", "0", "1"]);
+    assert_eq!(values(&written, &columns), ["4", "0", "1"]);
 }
 
 #[test]
-fn packets_at_two_interfaces_are_copies_however_many_are_between() {
+fn duplicates_at_two_interfaces_are_found_across_a_long_queue() {
     let mut written = Written::new();
     let packets = 20_000;
     data(&mut written, 20.0, 0, packets);
@@ -260,7 +260,7 @@ fn packets_at_two_interfaces_are_copies_however_many_are_between() {
 }
 
 #[test]
-fn a_large_packet_counts_as_the_segments_that_it_becomes() {
+fn an_offloaded_packet_counts_as_several_segments() {
     let mut written = Written::new();
     written.handshake();
     written.client(segment(20.0, ACK, 1001, 9001, 3500));
@@ -268,11 +268,11 @@ fn a_large_packet_counts_as_the_segments_that_it_becomes() {
     written.client(segment(400.0, ACK, 4001, 9001, 500));
     let columns = ["client_segments", "client_bytes", "client_retransmitted_segments"];
     // 4 segments, of which the second half of the last is retransmitted.
-    assert_eq!(told(&written, &columns), ["5", "3500", "1"]);
+    assert_eq!(values(&written, &columns), ["5", "3500", "1"]);
 }
 
 #[test]
-fn packets_of_a_chosen_connection_are_told_one_by_one() {
+fn packets_of_a_chosen_connection_are_listed() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 4);
@@ -310,7 +310,7 @@ fn packets_of_a_chosen_connection_are_told_one_by_one() {
 }
 
 #[test]
-fn keepalives_are_told_with_and_without_data_and_apart_from_window_probes() {
+fn keepalives_with_and_without_data_differ_from_window_probes() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 1);
@@ -324,14 +324,14 @@ fn keepalives_are_told_with_and_without_data_and_apart_from_window_probes() {
     written.server(Segment { window: 0, ..segment(180_100.0, ACK, 9001, 2001, 0) });
     written.client(segment(240_000.0, ACK, 2000, 9001, 0));
     let columns = ["client_keepalives", "client_retransmitted_segments", "server_keepalives"];
-    assert_eq!(told(&written, &columns), ["3", "0", "0"]);
+    assert_eq!(values(&written, &columns), ["3", "0", "0"]);
     let kinds = written.info().packets;
     let kinds: Vec<_> = (5..12).step_by(2).map(|row| value(&kinds, row, "kind")).collect();
     assert_eq!(kinds, ["keepalive", "keepalive", "keepalive", "ack"]);
 }
 
 #[test]
-fn probes_of_a_closed_window_are_no_retransmissions() {
+fn window_probes_are_not_retransmissions() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 1);
@@ -345,14 +345,14 @@ fn probes_of_a_closed_window_are_no_retransmissions() {
     written.client(segment(3000.0, ACK, 2001, 9001, 1000));
     acknowledge(&mut written, 3020.0, 2);
     let columns = ["client_retransmitted_segments", "client_bytes", "client_keepalives"];
-    assert_eq!(told(&written, &columns), ["0", "2000", "0"]);
+    assert_eq!(values(&written, &columns), ["0", "2000", "0"]);
     let packets = written.info().packets;
     let kinds: Vec<_> = (5..11).step_by(2).map(|row| value(&packets, row, "kind")).collect();
     assert_eq!(kinds, ["window probe", "window probe", "window probe"]);
 }
 
 #[test]
-fn a_syn_begins_another_connection_than_one_whose_handshake_was_not_captured() {
+fn a_syn_after_a_connection_without_handshake_begins_another_one() {
     let mut written = Written::new();
     data(&mut written, 0.0, 500, 1);
     acknowledge(&mut written, 10.0, 501);
@@ -367,7 +367,7 @@ fn a_syn_begins_another_connection_than_one_whose_handshake_was_not_captured() {
 }
 
 #[test]
-fn a_repetition_may_bring_bytes_that_were_never_seen() {
+fn a_retransmission_may_carry_bytes_missing_from_the_capture() {
     let mut written = Written::new();
     written.handshake();
     // The first 100 of 151 bytes are lost; all are retransmitted as one segment.
@@ -376,11 +376,11 @@ fn a_repetition_may_bring_bytes_that_were_never_seen() {
     written.client(segment(2000.0, ACK, 1001, 9001, 151));
     written.server(segment(2020.0, ACK, 9001, 1152, 0));
     let columns = ["client_bytes", "client_missing_bytes", "client_retransmitted_segments"];
-    assert_eq!(told(&written, &columns), ["151", "0", "1"]);
+    assert_eq!(values(&written, &columns), ["151", "0", "1"]);
 }
 
 #[test]
-fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
+fn a_segment_captured_after_its_ack_is_not_a_retransmission() {
     let mut written = Written::new();
     written.handshake();
     data(&mut written, 20.0, 0, 1);
@@ -394,17 +394,17 @@ fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
         "client_missing_bytes",
         "client_retransmitted_segments",
     ];
-    assert_eq!(told(&written, &columns), ["2", "3000", "0", "1"]);
+    assert_eq!(values(&written, &columns), ["2", "3000", "0", "1"]);
     // Merged by a network card, with a part that is acknowledged already.
     let mut written = Written::new();
     written.handshake();
     acknowledge(&mut written, 40.0, 1);
     written.client(segment(40.1, ACK, 1001, 9001, 3000));
-    assert_eq!(told(&written, &columns), ["0", "3000", "0", "0"]);
+    assert_eq!(values(&written, &columns), ["0", "3000", "0", "0"]);
 }
 
 #[test]
-fn a_challenge_ack_says_nothing_about_the_connection_that_begins() {
+fn a_challenge_ack_is_not_part_of_the_new_connection() {
     let mut written = Written::new();
     // The server answers the SYN with a challenge ACK for the previous connection (RFC 5961 §4.2).
     let syn = Segment { options: SYN_OPTIONS, ..segment(0.0, SYN, 1000, 0, 0) };
@@ -422,5 +422,5 @@ fn a_challenge_ack_says_nothing_about_the_connection_that_begins() {
         "client_bytes",
         "client_missing_bytes",
     ];
-    assert_eq!(told(&written, &columns), ["0", "1", "2000", "0"]);
+    assert_eq!(values(&written, &columns), ["0", "1", "2000", "0"]);
 }

@@ -38,7 +38,7 @@ fn totals_lengths_and_protocols_are_counted() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn faults_of_a_capture_are_listed() {
     let mut written = Written::new();
     // One direction only, with a missing packet; and the clock goes back.
     for (at, seq) in [(10.0, 1001), (20.0, 3001), (15.0, 4001)] {
@@ -61,7 +61,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn a_limit_of_connections_is_told_when_it_is_met() {
+fn reaching_the_connection_limit_is_reported() {
     let mut written = Written::new();
     for port in 0..2000 {
         written.add([1, 2], [10_000 + port, 80], segment(f64::from(port), ACK, 1, 1, 100));

@@ -1,9 +1,9 @@
 //! Hand-written captures and their analyses.
 
-mod away;
-mod both;
+mod both_ends;
 mod flows;
 mod info;
 mod mutated;
 mod packets;
+mod remote_sender;
 mod turns;

@@ -88,7 +88,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 }
 
 #[test]
-fn mutated_captures_are_read_to_an_end() {
+fn mutated_captures_are_read_without_panic() {
     let pcap = whole();
     let kinds = [as_pcapng(&pcap), pcap];
     let mut random = Random(1);
@@ -111,7 +111,7 @@ fn mutated_captures_are_read_to_an_end() {
 }
 
 #[test]
-fn mutated_packed_captures_are_read_to_an_end() {
+fn mutated_compressed_captures_are_read_without_panic() {
     let level = ruzstd::encoding::CompressionLevel::Fastest;
     let zstd = ruzstd::encoding::compress_to_vec(&whole()[..], level);
     let mut random = Random(2);
@@ -125,7 +125,7 @@ fn mutated_packed_captures_are_read_to_an_end() {
 }
 
 #[test]
-fn a_frame_that_asks_for_much_memory_is_refused() {
+fn a_frame_that_declares_a_huge_length_is_refused() {
     // A window of 2^41 bytes (RFC 8878 §3.1.1.1.2).
     let bytes = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf8, 0x01, 0x00, 0x00];
     assert!(Reader::new(Box::new(Cursor::new(bytes)), "x").is_err());

@@ -29,7 +29,7 @@ fn rows(written: &Written) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_turn_is_data_of_the_client_and_then_of_the_server() {
+fn a_turn_is_client_data_followed_by_server_data() {
     let mut written = Written::new();
     written.handshake();
     // A request of 300 bytes at 20 ms, in two segments; a response of 1,500 from 45 to 50 ms.
@@ -53,7 +53,7 @@ fn a_turn_is_data_of_the_client_and_then_of_the_server() {
 }
 
 #[test]
-fn repetitions_take_no_part() {
+fn retransmissions_are_left_out_of_turns() {
     let mut written = Written::new();
     written.handshake();
     written.client(segment(20.0, ACK | PUSH, 1001, 9001, 100));
@@ -65,7 +65,7 @@ fn repetitions_take_no_part() {
 }
 
 #[test]
-fn one_side_may_be_all_that_sends() {
+fn a_turn_may_have_data_of_one_side_only() {
     let mut written = Written::new();
     written.handshake();
     written.client(segment(20.0, ACK | PUSH, 1001, 9001, 700));

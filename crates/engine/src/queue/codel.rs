@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_come_faster_by_the_square_root_of_their_number() {
+    fn signal_intervals_shrink_with_the_square_root_of_the_count() {
         // RFC 8289 §3.3, §5.3: the first signal after an interval of 100 ms, the others after 100 /
         // sqrt(n) ms. Newton's steps x (3 - n x^2) / 2 from x = 1 make that 100, 50 (for 70.7),
         // 56.3 (57.7), 48.8 (50), 44.2 (44.7), 40.4 (40.8). Packets leave each millisecond.
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn short_waits_and_short_queues_are_never_signalled() {
+    fn sojourn_below_target_and_short_queues_are_not_signalled() {
         assert!(signals(&mut codel(false), 4, 1000, false).is_empty());
         // §5.5: no more than one packet is left in the queue.
         let (mut codel, mut waiting) = (codel(false), Fifo::new(QueueLimit::Packets(100)));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reciprocal_of_the_square_root_is_good_from_three_on() {
+    fn newton_reciprocal_square_root_is_accurate_from_count_three() {
         let mut codel = codel(false);
         (codel.count, codel.reciprocal) = (1, u16::MAX);
         for count in 2..=1000_u32 {

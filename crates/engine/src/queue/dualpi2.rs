@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_probability_follows_the_older_first_packet() {
+    fn the_base_probability_follows_the_larger_head_sojourn() {
         let mut queue = queue(&config());
         enter(&mut queue, CLASSIC, at(6)).unwrap();
         enter(&mut queue, L4S, at(12)).unwrap();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_rest_is_as_many_updates() {
+    fn an_idle_period_applies_all_missed_updates() {
         let mut one = queue(&config());
         one.controller.probability = ONE / 10;
         one.controller.before = 20_000_000;
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn classic_packets_are_signalled_with_the_square_and_others_with_k_times() {
+    fn classic_probability_is_squared_and_l4s_probability_is_coupled() {
         // §A.1: p_C = p^2, p_L = k p. Five standard deviations of 100,000 draws are 0.004 at 0.07.
         let (marked, dropped) = signalled(L4S, 0.035, &config());
         assert!((marked - 0.07).abs() < 0.004 && dropped == 0.0, "{marked}");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn from_an_overload_on_both_kinds_are_dropped_alike() {
+    fn overload_drops_classic_and_l4s_packets_alike() {
         // §4.2.3: with k p = 1 all L4S packets are marked, and a quarter of all packets is dropped.
         // Five standard deviations are 0.007.
         for flow in [L4S, CLASSIC, CLASSIC_ECN] {
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_classic_queue_has_its_share_while_both_wait() {
+    fn wrr_gives_the_classic_queue_its_share() {
         let mut queue = queue(&config());
         for _ in 0..1000 {
             enter(&mut queue, CLASSIC, at(0)).unwrap();
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_shift_lets_l4s_packets_pass_those_that_came_earlier() {
+    fn the_time_shifted_scheduler_prefers_l4s_by_its_shift() {
         let scheduler = DualScheduler::Shifted(Duration::from_millis(50));
         let mut queue = queue(&DualPi2Config { scheduler, ..config() });
         for (flow, millis) in [(CLASSIC, 10), (CLASSIC, 40), (L4S, 60), (L4S, 61)] {
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn l4s_packets_that_wait_are_marked_unless_none_waits_behind_them() {
+    fn the_step_marks_l4s_packets_unless_the_queue_is_then_empty() {
         let mut queue = queue(&config());
         for millis in [0, 0, 0] {
             enter(&mut queue, L4S, at(millis)).unwrap();
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn both_queues_have_one_limit() {
+    fn both_queues_share_one_limit() {
         let mut queue: DualPi2<Parcel> =
             DualPi2::new(&config(), QueueLimit::Packets(2), Random::new(1, "test"));
         let accepted = [L4S, CLASSIC, L4S, CLASSIC].map(|flow| enter(&mut queue, flow, at(0)));

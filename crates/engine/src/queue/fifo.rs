@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_drops_the_newest_and_the_other_the_oldest() {
+    fn droptail_drops_the_newest_and_drophead_the_oldest() {
         for limit in [QueueLimit::Packets(3), QueueLimit::Bytes(4500)] {
             assert_eq!(five(&mut DropTail::new(limit)), (vec![4, 5], vec![1, 2, 3]));
             assert_eq!(five(&mut DropHead::new(limit)), (vec![1, 2], vec![3, 4, 5]));

@@ -152,13 +152,13 @@ impl<P: Packet, A> Flows<P, A> {
     }
 
     /// The queue with the largest backlog in bytes, the first of several, and the total backlog.
-    pub fn fattest(&mut self) -> Option<(&mut FlowQueue<P, A>, &mut Waiting)> {
+    pub fn largest_backlog(&mut self) -> Option<(&mut FlowQueue<P, A>, &mut Waiting)> {
         let listed = self.new.iter().chain(&self.old).copied();
-        let fattest = listed.max_by_key(|index| {
+        let largest_backlog = listed.max_by_key(|index| {
             let queue = &self.queues[*index as usize];
             (queue.line.waiting.bytes, std::cmp::Reverse(queue.place))
         })?;
-        Some((&mut self.queues[fattest as usize], &mut self.waiting))
+        Some((&mut self.queues[largest_backlog as usize], &mut self.waiting))
     }
 
     /// The packet to transmit now: `take` takes it from the queue whose turn it is.

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_packets_pass_in_order_and_the_others_in_turn() {
+    fn the_first_packets_pass_in_order_and_later_ones_by_round_robin() {
         let mut queue = fq(100, 1000);
         enter(&mut queue, at(0), 1, 7);
         enter(&mut queue, at(0), 2, 1);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_holds_so_many_packets_and_all_so_many() {
+    fn the_flow_limit_and_the_total_limit_hold() {
         let mut queue = fq(5, 8);
         // Eight packets pass in order besides.
         assert_eq!(enter(&mut queue, at(0), 1, 20), 13);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_early_waits_and_lets_others_pass() {
+    fn a_throttled_flow_lets_others_pass() {
         // `fq_dequeue`: a flow whose first packet is early is throttled, and the timer runs for the
         // earliest departure time.
         let config =
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_whose_time_comes_together_leave_in_the_order_in_which_they_were_put_aside() {
+    fn flows_throttled_until_one_time_leave_in_order_of_throttling() {
         // `fq_flow_set_throttled`: of flows with equal times, the one throttled last comes last.
         let config =
             FqConfig { flow_limit: 9, quantum: 3000, initial_quantum: 3000, by_socket: true };
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_pause_a_flow_may_send_a_whole_turn() {
+    fn an_idle_flow_gets_a_full_quantum_after_the_refill_delay() {
         // 40 ms after the millisecond in which the flow left the lists; the kernel stores that time
         // as an odd number.
         for (pause, sent) in [(41, 1), (42, 2)] {

@@ -60,7 +60,7 @@ impl<P: Packet> FqCoDel<P> {
     /// Drops half of the largest backlog in bytes, or a full batch of packets (RFC 8290 §4.1.2,
     /// `fq_codel_drop`).
     fn make_room(&mut self, drops: &mut Drops<P>) {
-        let Some((queue, all)) = self.flows.fattest() else { return };
+        let Some((queue, all)) = self.flows.largest_backlog() else { return };
         let enough = queue.line.waiting.bytes / 2;
         let (mut packets, mut bytes) = (0, 0);
         while packets < MOST_DROPPED && (packets == 0 || bytes < enough) {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_send_as_many_bytes_and_new_ones_go_first() {
+    fn flows_share_by_bytes_and_new_flows_go_first() {
         // RFC 8290 §4.2: two packets in a turn of 3000 bytes. The later flow is new, so its turn
         // follows the current one, and its next turn follows those of the others.
         let mut queue = fq_codel(1024, 3000, 1000);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_has_sent_all_waits_for_the_others_before_it_is_new_again() {
+    fn an_emptied_new_flow_becomes_old_before_it_is_new_again() {
         // §4.2: an empty new queue joins the old ones first; otherwise it could starve them.
         let mut queue = fq_codel(1024, 1500, 1000);
         enter(&mut queue, 1, 3);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_the_fattest_queue_loses_half_from_its_head() {
+    fn overflow_drops_half_of_the_largest_queue_from_its_head() {
         // §4.1.2: half of the queue's bytes, and 64 packets at the most.
         for (room, lost) in [(20, 10), (400, 64)] {
             let mut queue = fq_codel(1024, 1500, room + 5);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_share_a_queue_share_its_turn() {
+    fn flows_hashed_to_one_queue_share_its_quantum() {
         let mut queue = fq_codel(1, 1500, 1000);
         enter(&mut queue, 1, 2);
         enter(&mut queue, 2, 2);

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_follows_the_delay_and_its_change() {
+    fn the_probability_follows_delay_and_its_derivative() {
         // RFC 8033 §4.2: alpha (delay - target) + beta (delay - old delay), with 1/8 and 5/4 Hz,
         // and a 2048th of that while the probability is below a millionth.
         let delay = units(Duration::from_millis(35));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn without_delay_the_probability_decays_to_nothing_and_bursts_pass_again() {
+    fn without_delay_the_probability_decays_and_bursts_pass_again() {
         // RFC 8033 §4.2 has a factor of 1 - 1/50 for each update, Linux 1 - 1/64.
         let mut pie = Pie { burst: 0, probability: ONE / 2, ..Pie::default() };
         pie.update(&PieConfig { alpha: 0, ..config() }, 0);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_and_then_the_share_of_the_probability_is_dropped() {
+    fn after_the_burst_allowance_drops_follow_the_probability() {
         let mut random = Random::new(1, "test");
         let mut pie = Pie { probability: ONE / 20, delay: SECOND / 10, ..Pie::default() };
         let mut drops = |pie: &mut Pie, backlog| {
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_run_out_where_the_kernel_has_places_for_them() {
+    fn updates_happen_at_the_granularity_of_kernel_timers() {
         // One tick after the requested time; from 63 ticks on at the next multiple of eight after
         // it.
         let first = Updates::after(0, 15);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_take_the_place_of_drops_up_to_a_tenth() {
+    fn ecn_marks_replace_drops_up_to_a_probability_of_a_tenth() {
         for (probability, marked) in [(ONE / 10, true), (ONE / 10 + 1, false)] {
             let mut random = Random::new(1, "test");
             let sum = ONE / 2 * 17;
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_of_its_limit() {
+    fn a_full_queue_drops_by_its_limit() {
         let fifo = Fifo::new(QueueLimit::Packets(2));
         let mut queue = PieQueue::new(&config(), fifo, Random::new(1, "test"));
         let enter = |queue: &mut PieQueue<Parcel>| {

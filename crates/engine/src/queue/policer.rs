@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_tokens_is_dropped_and_the_rest_waits_for_the_link() {
+    fn packets_without_tokens_are_dropped_and_others_queue() {
         // 1500 bytes take a millisecond at 12 Mbit/s; two packets fit into the bucket. A dropped
         // packet takes no tokens.
         let config = PolicerConfig { rate: "12 Mbit/s".parse().unwrap(), burst: 3000 };

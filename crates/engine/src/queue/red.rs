@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_queue_forgets_as_if_packets_had_passed() {
+    fn the_average_decays_over_idle_time() {
         // Floyd & Jacobson 1993, §4: decay by (1 - w)^m. 0.75^10 = 0.056. A shift is a power of
         // two, so the result lies within a factor of the square root of two.
         let averaging = Averaging::new(0.25, Duration::from_micros(1200));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn in_between_a_share_is_signalled_that_grows_with_the_length() {
+    fn between_min_and_max_the_share_grows_with_the_average() {
         // Halfway between the thresholds p is 0.05. Distances between signals are uniform over
         // 1..=1/p, with a mean of (1/p + 1) / 2 = 10.5 packets (§7); the first packet only draws.
         // 20,000 packets hold 1,905 signals. A distance has the standard deviation 20 / sqrt(12) =
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gentle_one_climbs_on_to_twice_max() {
+    fn gentle_mode_rises_to_one_at_twice_max() {
         let mut red = red(RedConfig { gentle: true, ..config(1.0) });
         // At 1.5 max, p is 0.1 + 0.9 / 2 = 0.55, so distances have a mean of (1 / 0.55 + 1) / 2 =
         // 1.4 packets. With one random number for each distance that is 1 with probability 0.55 and
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adaptive_one_moves_its_probability_by_the_average() {
+    fn adaptive_mode_moves_max_p_by_the_average() {
         // Floyd et al. 2001, §3: with the average above the middle fifth, here from 33,000 bytes
         // on, up by a quarter but at most 1 %, to 50 %; below it, from 27,000 on, down by a tenth,
         // to 1 %.
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_probability_is_for_the_next_draw() {
+    fn a_new_probability_applies_from_the_next_draw() {
         // `red_random` divides by the probability, and `red_adaptative_algo` does not draw again.
         let mut red = red(RedConfig { adaptive: true, ..config(1.0) });
         red.signals(40_000, None);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_weight_of_one_and_equal_thresholds_it_is_a_step() {
+    fn weight_one_and_equal_thresholds_make_a_step() {
         let mut red = red(RedConfig { max: 15_000, ..config(1.0) });
         for (length, expected) in [(14_999, false), (15_000, true), (14_000, false), (99_000, true)]
         {

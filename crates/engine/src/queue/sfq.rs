@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_take_turns_and_a_new_one_is_the_last() {
+    fn flows_take_turns_and_a_new_flow_comes_last() {
         let mut queue = sfq(100, 100, 100);
         enter(&mut queue, 1, 3);
         enter(&mut queue, 2, 2);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_queue_makes_room() {
+    fn overflow_drops_from_the_longest_queue() {
         // McKenney 1990: buffers are taken from the longest queue, here from its tail.
         let mut queue = sfq(6, 100, 100);
         enter(&mut queue, 1, 4);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn with_one_packet_each_the_next_in_turn_makes_room() {
+    fn overflow_with_one_packet_each_drops_from_the_next_in_turn() {
         let mut queue = sfq(3, 100, 100);
         for flow in 1..=3 {
             assert_eq!(enter(&mut queue, flow, 1), (vec![], 0));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_holds_so_many_packets() {
+    fn the_depth_limits_the_packets_of_a_flow() {
         let mut queue = sfq(100, 4, 100);
         assert_eq!(enter(&mut queue, 1, 6), (vec![], 2));
         // The limit is at most the depth of all flows together.

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_divided_as_precisely_as_32_bits_allow() {
+    fn rate_division_is_as_precise_as_32_bits_allow() {
         for bits in [8_000_u64, 1_000_000, 12_345_678, 100_000_000_000] {
             let pace = Pace::new(Rate::from_bits_per_second(bits));
             let exact = 1500.0 * 8e9 / bits as f64;

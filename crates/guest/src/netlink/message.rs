@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nest_counts_what_is_in_it_with_padding() {
+    fn the_length_of_a_nest_includes_padding() {
         let mut message = Message::new(1, 0, &[]);
         message.nest(8, |metrics| {
             metrics.attribute(1, &[5]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_added_to_those_that_are_there() {
+    fn flags_are_added_to_existing_ones() {
         let mut bytes = Vec::new();
         Message::new(1, MAKE, &[]).append_to(&mut bytes, 0);
         add_flags(&mut bytes, ACK);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_a_number_and_words() {
+    fn an_error_reply_has_errno_and_extended_ack() {
         let mut bytes = Vec::new();
         let mut answer = Message::new(ANSWER, 0, &(-22_i32).to_ne_bytes());
         answer.fixed(&[0; HEADER]);

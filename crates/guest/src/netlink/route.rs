@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn disciplines_hang_one_below_the_other() {
+    fn a_child_qdisc_is_attached_to_its_parent() {
         let (options, more, filter) = (vec![1, 2, 3, 4], vec![], None);
         let discipline = Discipline { kind: "tbf".into(), options, more, filter };
         let root = [
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_stands_alone_on_the_loopback_device() {
+    fn a_loopback_address_has_prefix_length_32() {
         let expected = [
             2, 32, 0, 0, 1, 0, 0, 0, // ifaddrmsg
             8, 0, 2, 0, 10, 0, 0, 1, // IFA_LOCAL
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_device_is_named_by_its_number() {
+    fn an_ipvlan_device_refers_to_its_link_by_index() {
         let here = std::io::stdin();
         let device = Device { namespace: here.as_fd(), index: 100, name: "a", mtu: 1500 };
         let bytes = body(&share_device(&device, 100));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_one_message_with_the_far_end_inside() {
+    fn a_veth_pair_is_one_message_with_the_peer_nested() {
         let here = std::io::stdin();
         let device = |index, name| Device { namespace: here.as_fd(), index, name, mtu: 1500 };
         let bytes = body(&make_pair([device(100, "a"), device(101, "b")]));

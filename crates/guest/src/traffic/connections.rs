@@ -52,11 +52,11 @@ impl Since {
     fn pass(&mut self, now: Time) {
         while let Some(mark) = self.window.next_mark(self.mark).filter(|mark| *mark <= now) {
             self.mark = mark;
-            self.tell();
+            self.report();
         }
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         let Self { flow, sent, arrived, bytes, .. } = *self;
         channel::report(&Report::Datagrams { flow, sent, arrived, bytes });
         (self.sent, self.arrived, self.bytes) = (0, 0, 0);
@@ -114,7 +114,7 @@ impl Counts {
 
     fn reported(&self) -> Datagrams {
         if let Some(mut since) = self.since() {
-            since.tell();
+            since.report();
         }
         let facts = self.numbered.as_ref().map(|numbered| {
             let numbered = numbered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -33,7 +33,7 @@ pub(super) struct Stream {
 pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
     let pace = stream.pace;
     if pace.gap.is_zero() && pace.packets.is_none() {
-        return Err(Failure::new("datagrams without an interval", "they would never end"));
+        return Err(Failure::new("datagrams without an end", "the interval must be positive"));
     }
     flow.client.enter()?;
     let (client, server) = (&flow.spec.client, &flow.spec.server);

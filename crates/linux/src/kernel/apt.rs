@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_the_errors() {
+    fn apt_errors_are_extracted() {
         let said = "Reading package lists...\nE: Unable to locate package x\nW: z\nE: b\n";
         assert_eq!(complaint(said), "Unable to locate package x; b");
         assert_eq!(complaint("no such luck\n"), "no such luck");

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_not_what_was_built_does_not_boot() {
+    fn a_changed_kernel_binary_is_refused() {
         let cache = cache("exchanged");
         put(&cache, &kernel("6.1"));
         let found = cache.find("6.1").unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_others_write_to_gives_no_kernels() {
+    fn a_cache_writable_by_others_is_refused() {
         let cache = cache("open");
         put(&cache, &kernel("6.1"));
         for folder in [cache.folder().to_owned(), cache.kernels()] {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_no_kernel() {
+    fn incomplete_cache_entries_are_no_kernels() {
         let cache = cache("half");
         put(&cache, &kernel("6.1"));
         fs::remove_file(cache.kernels().join("6.1/linux")).unwrap();

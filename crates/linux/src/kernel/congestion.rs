@@ -116,7 +116,7 @@ static void __exit mine_unregister(void)
 "#;
 
     #[test]
-    fn the_name_is_the_one_that_is_registered() {
+    fn the_registered_name_is_found() {
         assert_eq!(registered(MINE), Ok(vec!["mine".to_owned()]));
     }
 

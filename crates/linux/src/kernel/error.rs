@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_system_name_their_place() {
+    fn system_errors_name_their_path() {
         let missing: std::io::Result<()> = Err(std::io::Error::from_raw_os_error(2));
         let error = missing.at(Path::new("/a/b")).unwrap_err();
         assert_eq!(error.to_string(), "/a/b: no such file or directory");

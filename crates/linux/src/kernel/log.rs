@@ -74,7 +74,7 @@ make: *** [Makefile:224: __sub-make] Error 2
 ";
 
     #[test]
-    fn steps_are_told_from_other_lines() {
+    fn build_steps_are_recognised() {
         assert_eq!(step("  CC      net/ipv4/tcp_mine.o"), Some(("CC", "net/ipv4/tcp_mine.o")));
         assert_eq!(step("  LD      vmlinux.o"), Some(("LD", "vmlinux.o")));
         assert_eq!(step("  LINK linux"), Some(("LINK", "linux")));
@@ -83,7 +83,7 @@ make: *** [Makefile:224: __sub-make] Error 2
     }
 
     #[test]
-    fn complaints_are_the_errors_and_their_source() {
+    fn compiler_errors_are_shown_with_their_source() {
         assert_eq!(
             complaints(LOG),
             "net/ipv4/tcp_mine.c:12:9: error: implicit declaration of function 'tcp_wrong' \
@@ -93,13 +93,13 @@ make: *** [Makefile:224: __sub-make] Error 2
     }
 
     #[test]
-    fn without_errors_the_end_is_shown() {
+    fn without_errors_the_end_of_the_log_is_shown() {
         let log = "one\n\ntwo\nmake: *** No rule to make target 'x'.  Stop.\n";
         assert_eq!(complaints(log), "one\ntwo\nmake: *** No rule to make target 'x'.  Stop.");
     }
 
     #[test]
-    fn many_complaints_are_cut() {
+    fn many_errors_are_cut() {
         let log = "a.c:1:1: error: no\n".repeat(30);
         let shown = complaints(&log);
         assert_eq!(shown.lines().count(), MOST_LINES + 1);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_fragment_is_understood() {
+    fn every_line_of_the_config_fragment_is_parsed() {
         let options = FRAGMENT.lines().filter(|line| line.contains("CONFIG_")).count();
         assert_eq!(wishes(FRAGMENT).count(), options);
         let names: BTreeSet<_> = wishes(FRAGMENT).map(|wish| wish.name).collect();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_on_off_or_optional() {
+    fn config_options_are_on_off_or_optional() {
         let text = "# Words.\nCONFIG_A=y\n\n# CONFIG_B is not set\nCONFIG_C=y # if known\n";
         let expected = [("A", true, false), ("B", false, false), ("C", true, true)];
         let expected = expected.map(|(name, is_on, is_optional)| Wish { name, is_on, is_optional });
@@ -133,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn a_granted_configuration_is_accepted() {
+    fn a_configuration_with_all_options_is_accepted() {
         let (known, configuration) = granted();
         assert!(check(&configuration, &known, 1000, "linux").is_ok());
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_config_option_is_named() {
         let (mut known, configuration) = granted();
         let without = configuration.replace("CONFIG_VETH=y\n", "");
         let refused = check(&without, &known, 1000, "linux").unwrap_err().to_string();

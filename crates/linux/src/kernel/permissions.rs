@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_others_write_to_are_refused() {
+    fn folders_writable_by_others_are_refused() {
         assert_eq!(refusal(0o700, 0o755), None);
         assert_eq!(refusal(0o1777, 0o700), None);
         let said = refusal(0o700, 0o777).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_links_counts() {
+    fn the_target_of_a_link_is_checked() {
         let (top, folder) = folders(0o700, 0o777);
         let link = top.path().join("link");
         symlink(&folder, &link).unwrap();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn new_folders_are_the_owners_alone() {
+    fn new_folders_have_mode_700() {
         let top = tempfile::tempdir().unwrap();
         let folder = top.path().join("a/b");
         make(&folder).unwrap();

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_both_outputs_are_seen_and_the_status_is_kept() {
+    fn stdout_and_stderr_lines_and_the_status_are_returned() {
         let mut seen = Vec::new();
         let status = run(&shell("echo a; echo b >&2; exit 3"), &mut log(), &mut |line| {
             seen.extend(line.map(str::to_owned));
@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error_of_its_status() {
+    fn a_missing_program_has_status_127() {
         let status = run(&clean("no-such-program"), &mut log(), &mut |_| ControlFlow::Continue(()));
         assert_eq!(status.unwrap().code(), Some(127));
     }
 
     #[test]
-    fn stopping_ends_everything_that_was_started() {
+    fn stopping_kills_all_child_processes() {
         let mut numbers = Vec::new();
         let script = "sleep 1000 & echo $!; (sleep 1000 & echo $!; wait) & wait";
         let stopped = run(&shell(script), &mut log(), &mut |line| {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_started_ends_with_whoever_started_it() {
+    fn children_end_with_their_parent() {
         let (mut child, lines) = start(&shell("echo $$; sleep 1000")).unwrap();
         lines.recv().unwrap();
         drop(child.stdin.take());

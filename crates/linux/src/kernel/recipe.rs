@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_made_once() {
+    fn edits_are_idempotent() {
         let tree = tree();
         apply(tree.path(), "it", 1000, &[]).unwrap();
         let first = content(tree.path());
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_tell_parts_apart() {
+    fn fingerprints_depend_on_the_boundaries_of_parts() {
         let of = |parts: &[&str]| fingerprint_of(parts.iter().map(|part| part.as_bytes()));
         assert_eq!(of(&["a", "b"]).len(), 16);
         assert_ne!(of(&["a", "b"]), of(&["ab", ""]));

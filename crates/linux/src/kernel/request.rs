@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_differs_from_the_default() {
+    fn default_names_show_what_differs_from_the_default() {
         let debian = Request::default();
         assert_eq!(debian.name_for("6.12.90", &[]), "6.12");
         let slow = Request { hz: 250, ..Request::default() };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain() {
+    fn kernel_names_are_restricted_to_plain_characters() {
         for good in ["6.12", "6.12-hz250", "a", "net_next+1"] {
             assert!(check_name(good).is_ok(), "{good}");
         }

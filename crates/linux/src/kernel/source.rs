@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_follow_what_is_source() {
+    fn keys_depend_on_sources_and_not_on_products() {
         let tree = tree("keys");
         let first = found(&tree).unwrap().key;
         for product in ["net/ipv4/tcp.o", "net/ipv4/.tcp.o.cmd", ".config", "linux"] {
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_do_not_lead_back() {
+    fn copied_links_do_not_lead_to_the_original() {
         let tree = tree("copies");
         let outside = tree.with_extension("outside");
         fs::write(&outside, "theirs").unwrap();
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn tarballs_do_not_lead_out_of_their_folder() {
+    fn tarballs_do_not_write_outside_their_folder() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         use std::os::unix::fs::symlink;
         let outside = std::env::temp_dir().join(format!("tcplab-outside-{}", std::process::id()));
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_download_that_was_changed_is_refused() {
+    fn a_download_with_another_digest_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let tarball = folder.path().join("linux-source-9.99.tar.xz");
         fs::write(&tarball, "abc").unwrap();
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn other_things_are_refused() {
+    fn paths_that_are_no_kernel_source_are_refused() {
         let folder = tree("refused");
         let refusal = |path: &Path| {
             let text = found(path).unwrap_err().to_string();

@@ -134,14 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_listed() {
+    fn missing_packages_are_listed() {
         let text = |packages: &[&str]| missing(packages).to_string();
         assert!(text(&["bc"]).starts_with("bc is needed to build a kernel and not installed; "));
         assert!(text(&["flex", "bison", "bc"]).starts_with("flex, bison and bc are needed"));
     }
 
     #[test]
-    fn unpacked_programs_come_first() {
+    fn unpacked_programs_come_first_in_the_path() {
         let tools = Tools::with(Path::new("/no/tools"));
         let path = tools.variables[0].1.to_str().unwrap();
         assert!(path.starts_with("/no/tools/usr/bin:"), "{path}");

@@ -18,28 +18,29 @@ impl Recorder<'_> {
     fn part(&mut self, key: (usize, usize)) -> Part {
         let client_sends = self.client_sends(key);
         let connection = self.connections.remove(&key).unwrap_or_default();
-        let Connection { client, server, told, opened, closed, undecided } = connection;
+        let Connection { client, server, reported, opened, closed, undecided } = connection;
         let (sender, receiver) = if client_sends { (client, server) } else { (server, client) };
         let flow = &self.job.flows[key.0];
         let duration = self.job.duration;
-        let complete = told.as_ref().and_then(|told| told.completed(duration));
-        let has_begun = told.is_some() || opened.is_some();
-        let start = told.as_ref().map_or(opened.unwrap_or(flow.start), |told| told.start);
+        let complete = reported.as_ref().and_then(|reported| reported.completed(duration));
+        let has_begun = reported.is_some() || opened.is_some();
+        let start =
+            reported.as_ref().map_or(opened.unwrap_or(flow.start), |reported| reported.start);
         // A program closes its connections when it has finished with them.
         let closed = closed.filter(|&time| self.is_of_programs(key.0) && time <= duration);
-        let datagrams = told.as_ref().and_then(|told| told.datagrams.clone());
+        let datagrams = reported.as_ref().and_then(|reported| reported.datagrams.clone());
         // All datagrams were sent: the time of the last arrival, or without any, of the last
         // transmission.
         let all_sent = |it: &Datagrams| it.finished.map(|last| it.arrived.unwrap_or(last));
         let spent = datagrams.as_ref().and_then(all_sent);
         let arrived = receiver.as_ref().map_or(0, |receiver| receiver.received_bytes);
-        let bytes = told.as_ref().and_then(|told| told.received).unwrap_or(arrived);
-        let port = told.as_ref().map_or(flow.client.port, |told| told.port);
+        let bytes = reported.as_ref().and_then(|reported| reported.received).unwrap_or(arrived);
+        let port = reported.as_ref().map_or(flow.client.port, |reported| reported.port);
         // With Fast Open, data arrives before the answer to the SYN does.
         let has_connected = datagrams.is_some()
             || bytes > 0
             || [&sender, &receiver].into_iter().flatten().any(|end| end.is_open);
-        let end = match told.and_then(|told| told.error) {
+        let end = match reported.and_then(|reported| reported.error) {
             _ if complete.or(closed).is_some() => End::Completed,
             Some(error) => End::Broken(error),
             None if spent.is_some() => End::Partial,

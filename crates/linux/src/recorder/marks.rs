@@ -5,7 +5,7 @@
 //! pending.
 
 use super::flows::{counters, rtt};
-use super::{Recorder, Told};
+use super::{Recorder, Reported};
 use crate::records::{Occasion, Summary, Unreadable};
 use std::collections::{BTreeMap, VecDeque};
 use tcplab_guest::job::{Job, Traffic};
@@ -135,12 +135,14 @@ impl Recorder<'_> {
     /// All connections have been reported at a mark.
     ///
     /// # Errors
-    /// There is no mark at this time.
+    /// No snapshot is scheduled at this time.
     pub(super) fn mark(&mut self, after: u64) -> Result<(), Unreadable> {
         let at = time(after);
         let expected = self.marks.as_ref().and_then(|marks| marks.window.next_mark(marks.last));
         let Some(marks) = self.marks.as_mut().filter(|_| expected == Some(at)) else {
-            return Err(Unreadable::forged(format!("a mark at {after}, where there is none")));
+            return Err(Unreadable::forged(format!(
+                "a snapshot record at {after} that was not scheduled"
+            )));
         };
         marks.last = at;
         let none = vec![Activity::default(); marks.done.len()];
@@ -158,8 +160,8 @@ impl Recorder<'_> {
         };
         let Some((at, _)) = marks.waiting.front() else { return false };
         marks.datagrams.iter().all(|(flow, known)| {
-            let told = self.connections.get(&(*flow, 0)).and_then(|it| it.told.as_ref());
-            !known.is_empty() || told.is_some() || self.has_not_begun(*flow, *at)
+            let reported = self.connections.get(&(*flow, 0)).and_then(|it| it.reported.as_ref());
+            !known.is_empty() || reported.is_some() || self.has_not_begun(*flow, *at)
         })
     }
 
@@ -218,7 +220,7 @@ pub(super) fn of_datagrams(sent: u64, arrived: u64, bytes: u64) -> Activity {
     Activity { bytes, counters, arrived, ..Activity::default() }
 }
 
-impl Told {
+impl Reported {
     /// When all had arrived, if before the end of the experiment.
     pub fn completed(&self, duration: u64) -> Option<u64> {
         self.complete.filter(|&at| at <= duration)

@@ -60,7 +60,7 @@ pub(crate) struct Recorder<'a> {
 struct Connection {
     client: Option<Summary>,
     server: Option<Summary>,
-    told: Option<Told>,
+    reported: Option<Reported>,
     opened: Option<u64>,
     closed: Option<u64>,
     /// Activity up to each mark, while the sending end is unknown.
@@ -68,7 +68,7 @@ struct Connection {
 }
 
 /// The guest's report of a connection.
-struct Told {
+struct Reported {
     port: u16,
     start: u64,
     received: Option<u64>,
@@ -221,11 +221,11 @@ impl<'a> Recorder<'a> {
             } => {
                 self.known_part(flow, number)?;
                 let error = error.map(|error| error.to_lowercase());
-                let told = Told { port, start, received, complete, datagrams, error };
-                if told.completed(self.job.duration).is_some() {
+                let reported = Reported { port, start, received, complete, datagrams, error };
+                if reported.completed(self.job.duration).is_some() {
                     self.note_transfer(flow, 0, 1);
                 }
-                self.connections.entry((flow, number)).or_default().told = Some(told);
+                self.connections.entry((flow, number)).or_default().reported = Some(reported);
             }
             Report::Session { flow, number, port } => {
                 self.known_part(flow, number)?;
@@ -237,7 +237,11 @@ impl<'a> Recorder<'a> {
                 Some(marks) => {
                     marks.datagrams(flow, marks::of_datagrams(sent, arrived, bytes))?;
                 }
-                None => return Err(Unreadable::forged("a mark, where there is none".into())),
+                None => {
+                    return Err(Unreadable::forged(
+                        "a snapshot record that was not scheduled".into(),
+                    ));
+                }
             },
             Report::Exited { flow, side, status } => {
                 let has_programs = flow < self.job.flows.len() && self.is_of_programs(flow);

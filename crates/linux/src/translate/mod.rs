@@ -192,7 +192,7 @@ fn nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 #[test]
-fn the_longest_time_is_rounded_like_others() {
+fn the_longest_time_is_rounded_without_overflow() {
     assert_eq!(nanos(Duration::from_picos(1_499)), 1);
     assert_eq!(nanos(Duration::from_picos(1_500)), 2);
     assert_eq!(nanos(Duration::MAX), u64::MAX / 1000);

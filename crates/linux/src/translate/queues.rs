@@ -243,7 +243,7 @@ fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     let packet_time = lane.rate.time_for(lane.mtu);
     let Averaging { weight_log, cell_log, table } = Averaging::new(red.weight, packet_time);
     if max >= 1 << 32 || min << weight_log >= 1 << 32 {
-        return Err(Problem::Invalid("is larger than Linux RED can count".into()));
+        return Err(Problem::Invalid("exceeds Linux RED's maximum".into()));
     }
     let mut parameters = Vec::new();
     for value in [limit, min, max] {

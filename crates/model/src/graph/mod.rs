@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_links_has_a_head() {
+    fn a_csv_table_of_links_has_a_header() {
         let text = "from,to,rate,delay,queue,note\na,b,10 Mbit/s,5 ms,20 packets,x\n\"b\",c, 1 Gbit/s ,2 ms,,\n";
         assert_eq!(
             links("x.csv", text, &given(&[])).unwrap(),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_graph_is_refused() {
+    fn invalid_graphml_is_refused() {
         let says = |text: &str| links("x.graphml", text, &given(&["rate", "delay"])).unwrap_err();
         let graph = |inside: &str| says(&format!("<graphml>\n<graph>{inside}</graph></graphml>"));
         assert_eq!(graph("<edge source='a' target='b'/>"), "in line 2: no node has the id \"a\"");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_do_not_go_off() {
+    fn xml_bombs_are_refused() {
         let says = |text: &str| links("x.graphml", text, &given(&["rate", "delay"])).unwrap_err();
         let entities = "<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]>";
         assert!(says(&format!("{entities}<graphml>&b;</graphml>")).contains("document type"));

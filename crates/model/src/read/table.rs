@@ -65,7 +65,6 @@ impl<'a> Table<'a> {
     ///
     /// An invalid value is replaced with the example, so that dependent settings are checked too
     /// and all mistakes are found at once.
-    /// at too and all mistakes are found at once.
     pub fn read<T: Read>(&mut self, key: &'static str, default: Option<T>) -> Option<T> {
         let place = if self.short { *self.at } else { self.at.key(key) };
         match self.values.get(key) {

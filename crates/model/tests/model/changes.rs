@@ -9,7 +9,7 @@ fn changed(settings: &str) -> String {
 }
 
 #[test]
-fn a_plan_has_what_differs_and_nothing_else() {
+fn a_change_plan_contains_only_the_differences() {
     let change = |settings: &str| {
         let plan = plan(&changed(settings));
         serde_json::to_value(plan.change.unwrap()).unwrap()
@@ -36,7 +36,7 @@ fn a_plan_has_what_differs_and_nothing_else() {
 }
 
 #[test]
-fn tables_and_parameters_change_too() {
+fn a_change_may_set_tables_and_parameters() {
     let by_path = plan(&changed("\"network.dumbbell.delay\" = \"5 ms\""));
     let by_table = plan(&changed("[change.network.dumbbell]\ndelay = \"5 ms\""));
     assert_eq!(by_path.id, by_table.id);
@@ -47,7 +47,7 @@ fn tables_and_parameters_change_too() {
 }
 
 #[test]
-fn runs_that_are_equal_until_then_have_one_beginning() {
+fn runs_equal_before_the_change_share_one_beginning() {
     let sweep = changed("[sweep]\n\"change.flows[0].cc\" = [\"cubic\", \"bbr\"]\nseed = [1, 2]");
     let runs = plans(&sweep).unwrap();
     assert_eq!(runs[0].swept[0], ("change.flows[0].cc".into(), "cubic".into()));
@@ -67,7 +67,7 @@ fn runs_that_are_equal_until_then_have_one_beginning() {
 }
 
 #[test]
-fn after_the_change_the_plan_is_as_if_written_so() {
+fn the_plan_after_the_change_equals_one_written_directly() {
     let before = plan(&changed("\"network.dumbbell.delay\" = \"5 ms\"\n\"flows[0].cc\" = \"bbr\""));
     let after = before.after_change().unwrap();
     let written = SMALL.replace("\"20 ms\"", "\"5 ms\"") + "cc = \"bbr\"\n";
@@ -81,7 +81,7 @@ fn after_the_change_the_plan_is_as_if_written_so() {
 }
 
 #[test]
-fn what_cannot_change_is_said_with_its_place() {
+fn changes_of_other_settings_are_refused_by_place() {
     let can = "what can change while a run goes on is the congestion control of flows (`cc`), and the \
                `rate`, the `delay` and the `queue` of links";
     for (setting, what) in [
@@ -107,7 +107,7 @@ fn what_cannot_change_is_said_with_its_place() {
 }
 
 #[test]
-fn mistakes_in_a_change_are_said_on_its_lines() {
+fn mistakes_in_a_change_are_reported_on_its_lines() {
     let said = |toml: &str| message(&format!("{SMALL}\n[change]\n{toml}\n"));
     assert_eq!(
         said("\"flows[0].cc\" = \"bbr\""),

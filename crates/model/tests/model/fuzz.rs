@@ -297,7 +297,7 @@ proptest! {
 }
 
 #[test]
-fn the_rich_experiment_itself_is_right() {
+fn the_unchanged_experiment_is_valid() {
     let plans =
         from_toml(RICH).unwrap().plans(&SIM).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     assert_eq!(plans.len(), 16);

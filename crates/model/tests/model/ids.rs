@@ -40,12 +40,12 @@ duration = ["1 min"]
 "#;
 
 #[test]
-fn another_way_of_writing_is_the_same_run() {
+fn equivalent_spellings_have_the_same_run_id() {
     assert_eq!(plan(SMALL).id, plan(WRITTEN_OUT).id);
 }
 
 #[test]
-fn links_written_out_are_the_same_run_as_their_shape() {
+fn a_shape_and_its_links_have_the_same_run_id() {
     let links = r#"
 duration = "60 s"
 network.links = [
@@ -67,7 +67,7 @@ fn ids_are_the_same_on_every_machine() {
 }
 
 #[test]
-fn whatever_can_change_a_result_changes_the_id() {
+fn every_setting_that_affects_results_changes_the_id() {
     let lines = [
         ("60 s", "61 s"),
         ("duration", "seed = 2\nduration"),
@@ -114,7 +114,7 @@ fn a_backend_and_its_version_have_their_own_ids() {
 }
 
 #[test]
-fn variants_are_paired_by_seed() {
+fn variants_of_one_repetition_share_their_seed() {
     let plans = plans(&format!(
         "repeat = 3\n{SMALL}[sweep]\n\"flows[0].cc\" = [\"newreno\", \"cubic\"]\n\
          \"network.dumbbell.queue\" = [\"0.25 BDP\", \"1 BDP\"]\n"
@@ -135,7 +135,7 @@ fn variants_are_paired_by_seed() {
 }
 
 #[test]
-fn a_repetition_is_the_run_with_that_seed() {
+fn a_repetition_has_the_id_of_a_run_with_its_seed() {
     let repeated = plans(&format!("repeat = 3\n{SMALL}")).unwrap();
     assert_eq!(repeated[2].id, plan(&format!("seed = 3\n{SMALL}")).id);
 }

@@ -43,7 +43,7 @@ fn a_number_without_a_unit_is_refused() {
 }
 
 #[test]
-fn a_processor_takes_a_second_at_the_most() {
+fn processing_times_are_at_most_a_second() {
     assert_eq!(
         message(&format!("hosts.left1.cpu.packet = \"2 s\"\n{SMALL}")),
         "line 1: hosts.left1.cpu.packet: 2 s is outside the range from 0 ms to 1 s"
@@ -51,7 +51,7 @@ fn a_processor_takes_a_second_at_the_most() {
 }
 
 #[test]
-fn receive_offload_waits_for_microseconds_and_is_for_hosts() {
+fn gro_times_have_a_range_and_are_for_hosts() {
     assert_eq!(
         message(&format!("hosts.left1.gro = \"20 ns\"\n{SMALL}")),
         "line 1: hosts.left1.gro: 20 ns is outside the range from 1 us to 10 ms"
@@ -118,7 +118,7 @@ fn the_seed_of_every_repetition_fits_into_the_tables() {
 }
 
 #[test]
-fn a_path_takes_time() {
+fn a_path_without_delay_is_refused() {
     // 40 bytes at 700 Tbit/s take 0.46 ps, which rounds to zero, and at 600 Tbit/s one.
     let with = |rate: &str, delay: &str| {
         format!(
@@ -136,7 +136,7 @@ fn a_path_takes_time() {
 }
 
 #[test]
-fn a_queue_holds_something() {
+fn a_queue_limit_of_zero_is_refused() {
     for queue in ["0 packets", "0 kB", "0 BDP"] {
         assert_eq!(
             message(&small_with("\"20 ms\"", &format!("\"20 ms\"\nqueue = \"{queue}\""))),
@@ -146,7 +146,7 @@ fn a_queue_holds_something() {
 }
 
 #[test]
-fn an_experiment_lasts_some_time() {
+fn a_duration_of_zero_is_refused() {
     assert_eq!(message(&small_with("60 s", "0 s")), "line 1: duration: must be more than zero");
     assert_eq!(
         message(&small_with("duration = \"60 s\"", "")),
@@ -185,7 +185,7 @@ flows = [{ from = "a", to = "d" }]
 }
 
 #[test]
-fn what_ends_a_connection_lies_in_a_range() {
+fn retry_and_timeout_options_have_ranges() {
     let stack = |option: &str| message(&format!("{SMALL}stack.{option}\n"));
     assert_eq!(
         stack("syn_ack_retries = 256"),
@@ -222,7 +222,7 @@ flows = [{ from = "a", to = "b" }]
 }
 
 #[test]
-fn what_a_link_lacks_is_said_once() {
+fn a_missing_key_of_a_link_is_reported_once() {
     let bare = r#"
 duration = "1 s"
 network.links = [{ between = ["a", "b"], forward = { rate = "1 Mbit/s" } }]
@@ -264,7 +264,7 @@ fn names_of_flows_are_unique() {
 }
 
 #[test]
-fn nothing_to_run_is_said() {
+fn an_empty_experiment_is_refused() {
     assert_eq!(
         messages("duration = \"1 s\""),
         [
@@ -283,7 +283,7 @@ fn an_unknown_profile_gets_the_nearest_one() {
 }
 
 #[test]
-fn recoveries_of_the_time_before_sack_want_it_off() {
+fn recoveries_older_than_sack_need_sack_off() {
     assert_eq!(
         message(&format!("{SMALL}[stack]\nrecovery = \"tahoe\"\n")),
         "line 11: stack.recovery: \"tahoe\" is a recovery without SACK; add `sack = false`"
@@ -295,7 +295,7 @@ fn recoveries_of_the_time_before_sack_want_it_off() {
 }
 
 #[test]
-fn fack_that_is_asked_for_wants_sack_and_no_rack() {
+fn fack_needs_sack_and_no_rack() {
     assert_eq!(
         message(&format!("{SMALL}[stack]\nfack = true\nsack = false\n")),
         "line 11: stack.fack: goes by SACK blocks, and `sack` is false"
@@ -347,7 +347,7 @@ traffic = { kind = "bulk", sise = "1 MB" }
 }
 
 #[test]
-fn sweeps_vary_what_exists() {
+fn a_sweep_of_a_missing_key_is_refused() {
     let sweep = |line: &str| format!("{SMALL}[sweep]\n{line}\n");
     assert_eq!(
         message(&sweep("\"flows[2].cc\" = [\"cubic\"]")),
@@ -377,7 +377,7 @@ fn a_wrong_swept_value_is_on_its_own_line() {
 }
 
 #[test]
-fn absurd_sizes_are_refused_before_anything_is_made() {
+fn huge_counts_are_refused_before_allocation() {
     let many =
         format!("repeat = 1000\n{SMALL}[sweep]\nseed = {:?}\n", (0..101).collect::<Vec<_>>());
     assert_eq!(message(&many), "line 11: sweep: 101000 runs are too many; the most is 100000");
@@ -393,7 +393,7 @@ fn absurd_sizes_are_refused_before_anything_is_made() {
 }
 
 #[test]
-fn text_that_is_no_experiment_is_refused_with_its_line() {
+fn invalid_experiment_text_is_refused_with_its_line() {
     let mistakes = from_toml("duration = \"60 s\"\n[network\n").unwrap_err();
     let message = mistakes.to_string();
     assert!(message.starts_with("line 2: this is not TOML: "), "{message}");
@@ -403,7 +403,7 @@ fn text_that_is_no_experiment_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_backend_refuses_by_place() {
+fn refusals_of_a_backend_name_the_place() {
     let unsupported = |plan: &Plan| -> Vec<Mistake> {
         let flow = &plan.flows[0];
         let known = ["cubic", "newreno"];
@@ -447,7 +447,7 @@ fn mistakes_of_all_runs_are_reported_once() {
 }
 
 #[test]
-fn what_never_happens_or_happens_twice_is_refused() {
+fn late_starts_repeated_values_and_excess_samples_are_refused() {
     assert_eq!(
         message(&format!("{SMALL}start = \"60 s\"\n")),
         "line 10: flows[0].start: is 60 s, but the experiment ends at 60 s"
@@ -465,7 +465,7 @@ fn what_never_happens_or_happens_twice_is_refused() {
 }
 
 #[test]
-fn words_in_braces_of_a_command_line_are_addresses() {
+fn words_in_braces_of_a_command_must_be_addresses() {
     let lines = |server: &str, client: &str| {
         format!(
             "{SMALL}traffic = {{ kind = \"command\", server = '''{server}''', client = '''{client}''' }}\n"
@@ -486,7 +486,7 @@ fn words_in_braces_of_a_command_line_are_addresses() {
 }
 
 #[test]
-fn what_is_measured_lies_within_the_experiment() {
+fn a_measuring_window_outside_the_experiment_is_refused() {
     let with = |text: &str| format!("{text}\n{SMALL}");
     assert_eq!(
         message(&with("measure.from = \"60 s\"")),
@@ -508,7 +508,7 @@ fn what_is_measured_lies_within_the_experiment() {
 }
 
 #[test]
-fn a_trace_with_outages_is_no_longer_than_memory_is() {
+fn traces_with_too_many_entries_are_refused() {
     // Each period of a trace of 2 ms has two entries: 30,000 periods in a minute, 5 * 10^9 in 10^7
     // s.
     let with = |duration: u64| {
@@ -528,7 +528,7 @@ fn a_trace_with_outages_is_no_longer_than_memory_is() {
 }
 
 #[test]
-fn states_of_a_channel_are_no_more_than_a_run_can_bear() {
+fn too_many_channel_states_are_refused() {
     let with = |bad: &str, change: f64| {
         format!(
             "duration = \"1000 s\"\n[[network.links]]\nbetween = [\"a\", \"b\"]\nrate = \"2 Mbit/s\"\n\
@@ -546,7 +546,7 @@ fn states_of_a_channel_are_no_more_than_a_run_can_bear() {
 }
 
 #[test]
-fn a_setting_of_one_direction_is_named_with_it() {
+fn a_mistake_in_one_direction_names_the_direction() {
     let link = |lines: &str| {
         format!(
             "duration = \"1 s\"\n[[network.links]]\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\n\
@@ -632,7 +632,7 @@ fn a_file_that_is_wrong_is_the_only_mistake() {
 }
 
 #[test]
-fn a_sweep_of_a_misspelt_key_says_what_was_meant() {
+fn a_sweep_of_a_misspelt_key_suggests_the_nearest() {
     assert_eq!(
         message(&format!("{SMALL}[sweep]\n\"flow[0].cc\" = [\"cubic\"]\n")),
         "line 11: flow: there is no key \"flow\" here; did you mean \"flows\"?"
@@ -640,7 +640,7 @@ fn a_sweep_of_a_misspelt_key_says_what_was_meant() {
 }
 
 #[test]
-fn a_wrong_duration_is_said_alone() {
+fn a_wrong_duration_is_the_only_mistake_reported() {
     let flows = "start = \"10 s\"\n\n[measure]\nfrom = \"5 s\"\nto = \"50 s\"\n";
     assert_eq!(
         message(&format!("{}{flows}", small_with("\"60 s\"", "60"))),
@@ -649,7 +649,7 @@ fn a_wrong_duration_is_said_alone() {
 }
 
 #[test]
-fn a_misspelt_trace_is_said_alone() {
+fn a_misspelt_trace_is_the_only_mistake_reported() {
     let with = |changes: &str| small_with("delay", &format!("rate_changes = {changes}\ndelay"));
     assert_eq!(
         message(&with("{ trac = \"up.txt\" }")),
@@ -664,7 +664,7 @@ fn a_misspelt_trace_is_said_alone() {
 }
 
 #[test]
-fn a_misspelt_shape_is_said_alone() {
+fn a_misspelt_shape_is_the_only_mistake_reported() {
     let message = message(&small_with("[network.dumbbell]", "[network.ring]"));
     assert!(
         message.starts_with("line 3: network.ring: there is no key \"ring\" here"),
@@ -673,7 +673,7 @@ fn a_misspelt_shape_is_said_alone() {
 }
 
 #[test]
-fn the_plan_of_a_run_is_no_experiment() {
+fn a_plan_given_as_an_experiment_is_refused() {
     let stored = serde_json::to_string(&plan(SMALL)).unwrap();
     let mistakes = tcplab_model::from_json(&stored).unwrap().plans(&SIM).unwrap_err();
     assert_eq!(

@@ -11,7 +11,7 @@ use tcplab_model::{from_json, from_toml};
 
 /// A mutation may produce the largest valid experiment: a million flows in many runs, whose ids
 /// alone take half a minute on a busy machine. Anything slower than this counts as a hang.
-const PATIENCE: Duration = Duration::from_secs(180);
+const HANG_LIMIT: Duration = Duration::from_secs(180);
 
 /// Words of the schema, and boundary values.
 const WORDS: &[&str] = &[
@@ -216,7 +216,7 @@ fn setting(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
-#[expect(clippy::disallowed_methods, reason = "only the patience is measured, no result")]
+#[expect(clippy::disallowed_methods, reason = "only the elapsed time is measured, no result")]
 #[test]
 fn mutated_experiments_are_read_or_refused() {
     let count = setting("TCPLAB_FUZZ", 4000);
@@ -236,7 +236,7 @@ fn mutated_experiments_are_read_or_refused() {
         }
         let took = began.elapsed();
         slowest = slowest.max((took, number));
-        assert!(took < PATIENCE, "seed {seed}, number {number} took {took:?}:\n{text}");
+        assert!(took < HANG_LIMIT, "seed {seed}, number {number} took {took:?}:\n{text}");
     }
     let (time, number) = slowest;
     println!("{count} mutated experiments: {right} run, the others are refused");

@@ -41,7 +41,7 @@ fn a_bdp_is_the_rate_times_the_largest_base_rtt() {
 }
 
 #[test]
-fn a_lane_without_flows_has_the_bdp_of_its_own_delay() {
+fn the_bdp_of_an_unused_lane_is_that_of_its_own_delay() {
     // The second pair is idle: ten times 10 Mbit/s, for twice 1 ms.
     let plan = plan(&small_with("[network.dumbbell]", "[network.dumbbell]\npairs = 2"));
     assert_eq!(lane(&plan, "left2>left").bdp, Bytes(25_000));
@@ -69,7 +69,7 @@ rtt = ["20 ms", "250 ms"]
 }
 
 #[test]
-fn a_star_goes_round_the_nodes_by_number() {
+fn a_star_in_node_names_assigns_flows_round_robin() {
     let text = small_with("[network.dumbbell]", "[network.dumbbell]\npairs = 12")
         .replace("left1", "left*")
         .replace("right1", "right*");
@@ -110,7 +110,7 @@ back = { rate = "10 Mbit/s", delay = "42 ms", queue = "64 kB", loss = "1 %" }
 }
 
 #[test]
-fn options_of_the_flow_count_more_than_of_the_host_than_of_all() {
+fn stack_options_of_flow_override_host_override_all() {
     let plan = plan(
         r#"
 duration = "1 s"
@@ -141,7 +141,7 @@ flows = [
 }
 
 #[test]
-fn a_host_takes_time_if_that_is_said_of_it_by_its_own_name_or_another() {
+fn cpu_times_are_set_by_host_name_or_pattern() {
     let text = SMALL.replace("delay", "pairs = 4\ndelay").replace(
         "[[flows]]",
         r#"
@@ -220,7 +220,7 @@ to = "right2"
 }
 
 #[test]
-fn the_way_has_the_fewest_hops_unless_a_route_says_otherwise() {
+fn the_path_has_the_fewest_hops_unless_a_route_is_given() {
     let text = r#"
 duration = "1 s"
 network.links = [
@@ -261,7 +261,7 @@ fn parallel_links_have_names_of_their_own() {
 }
 
 #[test]
-fn flows_that_would_begin_after_the_end_are_told() {
+fn flows_starting_after_the_end_are_reported() {
     // Every 4 s from 0 s on: of six flows, those at 0, 4 and 8 s begin within 10 s.
     let text = r#"
         duration = "10 s"
@@ -275,7 +275,7 @@ fn flows_that_would_begin_after_the_end_are_told() {
 }
 
 #[test]
-fn times_to_send_after_the_end_are_told() {
+fn on_times_after_the_end_are_reported() {
     let warned = |keys: &str| {
         let plan = plan(&format!(
             "duration = \"10 s\"\nflows = [{{ from = \"a\", to = \"b\", start = \"4 s\", {keys} }}]\n\
@@ -296,7 +296,7 @@ fn times_to_send_after_the_end_are_told() {
 }
 
 #[test]
-fn loads_of_more_than_the_link_are_told() {
+fn loads_above_the_link_rate_are_reported() {
     let warned = |loads: &[&str]| {
         let flow = |load| {
             format!(
@@ -375,7 +375,7 @@ flows = [{ from = "c", to = "a", traffic = { kind = "udp", interval = "2 us" } }
 }
 
 #[test]
-fn ten_thousand_pairs_are_no_trouble() {
+fn ten_thousand_pairs_are_resolved() {
     let text = small_with("[network.dumbbell]", "[network.dumbbell]\npairs = 10000");
     let plan = plan(&text.replace("left1", "left*").replace("right1", "right*"));
     assert_eq!((plan.nodes.len(), plan.lanes.len(), plan.flows.len()), (20_002, 40_002, 10_000));
@@ -384,7 +384,7 @@ fn ten_thousand_pairs_are_no_trouble() {
 }
 
 #[test]
-fn captures_are_at_lanes() {
+fn captures_are_resolved_to_lanes() {
     let plan = plan(&format!("{SMALL}[record]\ncaptures = [\"right>left\"]\nlinks = \"off\"\n"));
     assert_eq!(plan.record.captures, [1]);
     assert_eq!(plan.record.links.on(), None);
@@ -401,7 +401,7 @@ fn a_plan_can_be_printed_as_json_with_its_units() {
 }
 
 #[test]
-fn what_is_measured_is_resolved_and_swept() {
+fn the_measuring_window_is_resolved_and_swept() {
     let measure = |text: &str| plan(&format!("{text}\n{SMALL}")).measure;
     let seconds = Duration::from_secs;
     // Measuring the whole experiment is the default: the run is the same.
@@ -418,7 +418,7 @@ fn what_is_measured_is_resolved_and_swept() {
 }
 
 #[test]
-fn a_time_is_what_the_queue_lets_out_meanwhile() {
+fn a_limit_in_time_is_resolved_by_the_rate() {
     let limit = |queue: &str| {
         let toml =
             small_with("[network.dumbbell]", &format!("[network.dumbbell]\nqueue = {queue}"));
@@ -456,7 +456,7 @@ fn cake_aims_for_a_twentieth_of_its_round_trip() {
 }
 
 #[test]
-fn datagrams_at_many_times_the_rate_are_named() {
+fn udp_rates_far_above_the_link_rate_are_reported() {
     let with =
         |rate: &str| plan(&format!("{SMALL}traffic = {{ kind = \"udp\", rate = \"{rate}\" }}\n"));
     // 10 Mbit/s carry one in ten packets of 100 Mbit/s, and one in 100 of 1 Gbit/s.

@@ -132,7 +132,7 @@ fn kinds_in_the_schema_are_those_that_are_accepted() {
 }
 
 #[test]
-fn defaults_are_told() {
+fn the_schema_shows_defaults() {
     let schema = schema();
     assert_eq!(schema["properties"]["seed"]["default"], 1);
     assert_eq!(schema["$defs"]["Record"]["properties"]["samples"]["default"], "100 ms");

@@ -89,7 +89,7 @@ fn drawn_rtts_are_those_of_the_seed() {
 }
 
 #[test]
-fn a_fat_tree_has_the_ways_of_its_routing_tables() {
+fn a_fat_tree_has_the_routes_of_its_routing_tables() {
     let tree = |k: u64| {
         format!(
             "duration = \"1 s\"\n[network.fat_tree]\nk = {k}\nrate = \"1 Gbit/s\"\ndelay = \"10 us\"\n\
@@ -167,7 +167,7 @@ fn a_network_comes_from_a_file() {
 }
 
 #[test]
-fn a_file_of_a_network_is_told_where_it_is_wrong() {
+fn mistakes_in_a_network_file_name_their_place() {
     let says = |csv: &str| beside("net.csv", csv, GRAPH).unwrap_err().to_string();
     assert_eq!(
         says("from,to\na,b\n"),

@@ -19,7 +19,7 @@ fn percent_and_fraction_are_the_same_loss() {
 }
 
 #[test]
-fn losses_are_refused_where_they_were_written() {
+fn invalid_losses_are_refused_at_their_place() {
     let message = |text: &str| message(&small_with("delay", &format!("loss = {text}\ndelay")));
     assert_eq!(
         message("-0.1"),
@@ -76,7 +76,7 @@ fn round_trips_of_cake_have_the_words_of_tc() {
 }
 
 #[test]
-fn acks_count_by_one_option() {
+fn appropriate_byte_counting_is_set_by_one_option() {
     let abc = |text: &str| {
         plan(&format!("{SMALL}stack.abc = {text}\n")).flows[0].tcp().unwrap().stack.abc
     };
@@ -115,7 +115,7 @@ fn rates_change_in_steps_or_by_a_trace() {
 }
 
 #[test]
-fn what_excludes_each_other_is_refused() {
+fn mutually_exclusive_settings_are_refused() {
     assert_eq!(
         message(&format!("{SMALL}cc = \"cubic\"\nstack.cc = \"newreno\"\n")),
         "line 10: flows[0].cc: is given a second time as `stack.cc`; give one of them"
@@ -148,7 +148,7 @@ fn a_link_with_a_trace_needs_no_rate() {
 }
 
 #[test]
-fn files_take_the_place_of_their_names() {
+fn file_names_are_replaced_by_file_contents() {
     let folder = std::env::temp_dir().join(format!("tcplab-files-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (name, text) in [
@@ -194,7 +194,7 @@ fn files_take_the_place_of_their_names() {
 }
 
 #[test]
-fn changes_that_cannot_be_are_refused() {
+fn impossible_link_changes_are_refused() {
     for (keys, expected) in [
         (
             "rate_changes = { kind = \"sine\", amplitude = \"10 Mbit/s\", period = \"1 s\" }",

@@ -40,7 +40,7 @@ fn is_near(value: f64, expected: f64) -> bool {
 }
 
 #[test]
-fn a_load_is_data_and_headers_of_full_segments() {
+fn a_load_includes_the_headers_of_full_segments() {
     let half = r#"{ kind = "arrivals", load = "50 %", sizes = "20 kB" }"#;
     // Of 1500 bytes, 1448 are data with timestamps, and 1460 without.
     for (timestamps, data) in [(true, 1448.0), (false, 1460.0)] {
@@ -173,7 +173,7 @@ fn the_means_of_sizes_are_those_of_theory() {
 }
 
 #[test]
-fn arrivals_have_one_way_to_begin() {
+fn arrivals_have_exactly_one_arrival_process() {
     for (keys, reason) in [
         ("", "needs `per_second`, `load`, `every` or `users`"),
         ("per_second = 1, load = 0.5", "has `per_second` and `load`; give one of them"),
@@ -193,14 +193,14 @@ fn arrivals_have_one_way_to_begin() {
 }
 
 #[test]
-fn no_more_users_begin_than_there_are_transfers() {
+fn users_are_limited_to_the_number_of_transfers() {
     let text = r#"{ kind = "arrivals", users = 5, think = "1 s", transfers = 3, sizes = "1 kB" }"#;
     let think = Duration::from_secs(1);
     assert_eq!(arrivals(&with(text)).begin, Begin::Closed { users: 3, think });
 }
 
 #[test]
-fn loads_are_shares() {
+fn a_load_is_a_positive_share_of_the_link_rate() {
     let load =
         |load: &str| with(&format!(r#"{{ kind = "arrivals", load = {load}, sizes = "1 kB" }}"#));
     assert_eq!(arrivals(&load("\"120 %\"")).offered, Some(1.2));
@@ -222,7 +222,7 @@ fn a_rate_of_datagrams_counts_their_headers() {
 }
 
 #[test]
-fn datagrams_have_periods() {
+fn datagram_periods_are_resolved_and_checked() {
     let text = r#"{ kind = "udp", interval = "1 ms", on = "20 s", off = "10 s" }"#;
     let seconds = Duration::from_secs;
     let both = vec![(seconds(0), seconds(20)), (seconds(30), seconds(50))];
@@ -233,7 +233,7 @@ fn datagrams_have_periods() {
 }
 
 #[test]
-fn datagrams_have_no_stack() {
+fn a_stack_for_a_udp_flow_is_refused() {
     let text = with(r#"{ kind = "udp", rate = "1 Mbit/s" }"#);
     let flow = &plan(&text).flows[0];
     assert_eq!(flow.transport, Transport::Udp);
@@ -243,7 +243,7 @@ fn datagrams_have_no_stack() {
 }
 
 #[test]
-fn the_largest_datagram_goes_by_the_way_there_alone() {
+fn the_largest_datagram_depends_on_the_forward_path_only() {
     let lan = |traffic: &str| {
         format!(
             r#"
@@ -284,7 +284,7 @@ fn a_page_is_a_list_of_sizes_or_of_classes() {
 }
 
 #[test]
-fn a_write_is_more_than_nothing() {
+fn a_write_of_zero_bytes_is_refused() {
     let text = small_with(
         "to = \"right1\"",
         "to = \"right1\"\ntraffic = { kind = \"bulk\", write = \"0 B\" }",

@@ -53,7 +53,7 @@ fn a_parameter_is_swept_by_its_name() {
 }
 
 #[test]
-fn labels_show_what_parameters_stand_for() {
+fn labels_show_the_values_of_parameters() {
     let swept = format!("{NAMED}\n[sweep]\n\"bottleneck.delay\" = [\"$delay\", \"30 ms\"]\n");
     let meant = ["bottleneck.delay=20 ms", "bottleneck.delay=30 ms"];
     assert_eq!(labels(&plans(&swept).unwrap()), meant);
@@ -85,7 +85,7 @@ fn flows_are_varied_by_their_names() {
 }
 
 #[test]
-fn a_value_that_was_given_is_on_no_line() {
+fn a_mistake_in_a_given_value_has_no_line() {
     let mut document = from_toml(SMALL).unwrap();
     document.set("network.dumbbell.rate", &value("100M")).unwrap();
     document.set("flows.*.count", &value("3")).unwrap();
@@ -119,7 +119,7 @@ fn values_are_toml_where_they_can_be() {
 }
 
 #[test]
-fn what_is_wrong_with_a_value_is_on_its_line() {
+fn a_mistake_in_a_parameter_is_on_its_line() {
     let wrong = NAMED.replace("delay = \"20 ms\"", "delay = \"20 msec\"");
     assert!(message(&wrong).starts_with("line 7: network.dumbbell.delay: `msec` is not a unit"));
     let wrong = NAMED.replace("left1", "mars");
@@ -137,7 +137,7 @@ fn what_is_wrong_with_a_value_is_on_its_line() {
 }
 
 #[test]
-fn names_of_parameters_lead_somewhere() {
+fn invalid_parameters_are_refused() {
     assert_eq!(
         message(&NAMED.replace("$delay", "$dleay")),
         "line 8: let.bottleneck.delay: no parameter is called \"dleay\"; did you mean \"delay\"?"
@@ -181,7 +181,7 @@ fn names_of_parameters_lead_somewhere() {
 }
 
 #[test]
-fn keys_step_together() {
+fn zipped_keys_step_together() {
     let text = format!(
         "{SMALL}\n[[zip]]\n\"network.dumbbell.rate\" = [\"1 Mbit/s\", \"1 Gbit/s\"]\n\
          \"network.dumbbell.delay\" = [\"100 ms\", \"1 ms\"]\n\
@@ -243,7 +243,7 @@ fn variants_have_names() {
 }
 
 #[test]
-fn a_table_with_a_kind_is_a_value_of_its_own() {
+fn a_variants_table_with_kind_replaces_the_whole_value() {
     let text = small_with(
         "delay = ",
         "queue = { kind = \"red\", min = \"5 packets\", max = \"9 packets\" }\ndelay = ",
@@ -253,7 +253,7 @@ fn a_table_with_a_kind_is_a_value_of_its_own() {
 }
 
 #[test]
-fn variants_are_told_where_they_are_wrong() {
+fn mistakes_in_variants_name_their_place() {
     let with = |lines: &str| message(&format!("{SMALL}\n[variants.a]\n{lines}\n"));
     assert_eq!(
         with("seed = 1\n[sweep]\nseed = [1, 2]"),
@@ -276,7 +276,7 @@ fn variants_are_told_where_they_are_wrong() {
 }
 
 #[test]
-fn parameters_cannot_make_more_runs_than_there_may_be() {
+fn parameter_sweeps_are_limited_in_runs() {
     let text = format!("repeat = \"$n\"\n{SMALL}\n[let]\nn = 100_001\n");
     assert_eq!(message(&text), "line 13: repeat: 100001 runs are too many; the most is 100000");
 }

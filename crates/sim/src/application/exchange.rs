@@ -84,8 +84,10 @@ pub(crate) struct Answer {
     request: u64,
     /// Bytes of the next response.
     response: u64,
-    heard: u64,
-    answering: u64,
+    /// Bytes of the current request that have arrived.
+    received: u64,
+    /// Bytes of the current response that are not written yet.
+    unsent: u64,
     /// Whether the server takes time before it responds.
     is_slow: bool,
     /// Whether the server waits for requests in a call of its own, which also checks for buffer
@@ -112,25 +114,25 @@ impl Answer {
 
     /// Whether the next step is a write.
     pub fn writes(&self) -> bool {
-        self.answering > 0
+        self.unsent > 0
     }
 
     /// Begins the response, whose time has come.
     pub fn begin(&mut self) {
-        self.answering = self.response;
+        self.unsent = self.response;
     }
 
     /// Makes as much progress as possible at once.
     pub fn act(&mut self, now: Time, stream: &mut impl Stream) -> Step {
-        if self.answering > 0 {
-            let written = stream.write(self.answering, Writing::Whole);
-            self.answering -= written;
+        if self.unsent > 0 {
+            let written = stream.write(self.unsent, Writing::Whole);
+            self.unsent -= written;
             return if written > 0 { Step::Acted } else { Step::Waits };
         }
-        let read = stream.read(now, self.request - self.heard);
-        self.heard += read;
-        if self.heard == self.request {
-            self.heard = 0;
+        let read = stream.read(now, self.request - self.received);
+        self.received += read;
+        if self.received == self.request {
+            self.received = 0;
             if self.is_slow {
                 return Step::Asked;
             }
@@ -145,7 +147,7 @@ impl Answer {
         if read > 0 {
             return Step::Acted;
         }
-        if self.polls && self.heard == 0 {
+        if self.polls && self.received == 0 {
             stream.on_poll();
         }
         Step::Waits

@@ -56,7 +56,7 @@ fn mix(value: u64) -> u64 {
 
 #[cfg(test)]
 #[test]
-fn a_packet_has_one_number_on_all_links_and_its_repetition_another() {
+fn a_packet_keeps_its_ip_id_on_all_links_and_a_retransmission_has_another() {
     let mut numbers = Numbers::default();
     let [one, other] = [content(b"one"), content(b"other")];
     let first = [0, 1].map(|lane| numbers.of(lane, one));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syn_has_its_options_as_linux_orders_them() {
+    fn syn_options_are_in_the_order_of_linux() {
         let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
         let syn =
             Segment::new(Flags::SYN, SeqNumber(0x0102_0304), SeqNumber(0)).with_window(64_240);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_has_its_blocks_and_marks() {
+    fn an_ack_has_its_sack_blocks_and_ecn_flags() {
         let flags = Flags::ACK.with(Flags::ECE).with(Flags::AE).with(Flags::ECT);
         let ack = Segment::new(flags, SeqNumber(9), SeqNumber(8))
             .with_timestamps(Timestamps { value: 2, echo: 1 })
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_have_their_places_and_the_first_the_header() {
+    fn fragments_have_offsets_and_the_first_the_udp_header() {
         let fragments: Vec<_> = Fragment::all_of(5, Time::ZERO, 3000, 1500).collect();
         let heads = fragments.iter().map(|it| {
             let ip = ip_of_fragment(it, (A, B), 1, 64);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_quotes_the_segment() {
+    fn an_icmp_message_quotes_the_segment() {
         let timestamps = Timestamps { value: 2, echo: 1 };
         let segment = Segment::new(Flags::ACK, SeqNumber(9), SeqNumber(8))
             .with_timestamps(timestamps)

@@ -5,13 +5,13 @@
 //! | file | flows |
 //! |---|---|
 //! | `streams` | with connections that carry data one way |
-//! | `dialogues` | with requests and responses |
+//! | `request_response` | with requests and responses: request flows and web page loads |
 //! | `datagrams` | without connections |
 //! | `outcome` | the outcome of flows, for the tables |
 
 mod datagrams;
-mod dialogues;
 mod outcome;
+mod request_response;
 mod streams;
 
 pub(crate) use datagrams::Datagrams;
@@ -40,8 +40,8 @@ pub(crate) struct Flow<'a> {
     pub opened: u32,
     /// Remains of closed connections, by number, whose routes may be reused.
     pub left: VecDeque<u32>,
-    /// How long those routes are not reused.
-    pub forsaken: Duration,
+    /// How long those routes are not reused after the last packet.
+    pub quarantine: Duration,
     /// The slots of closed connections.
     pub free: Vec<usize>,
     /// The outcomes of transfers, if the flow has many.
@@ -61,7 +61,7 @@ pub(crate) enum Kind<'a> {
     /// The one connection of this number, over which one end sends.
     One(usize),
     /// One connection, with one request after another.
-    Requests(Dialogue<'a>),
+    Requests(RequestResponse<'a>),
     /// Several connections, each for one or more sessions.
     Web(Page<'a>),
     /// A connection for each transfer.
@@ -70,9 +70,9 @@ pub(crate) enum Kind<'a> {
     Datagrams(Box<Datagrams<'a>>),
 }
 
-/// Requests and responses.
+/// Requests and responses over one connection.
 #[derive(Clone)]
-pub(crate) struct Dialogue<'a> {
+pub(crate) struct RequestResponse<'a> {
     pub pair: usize,
     pub spec: &'a Requests,
     /// Requests sent so far.
@@ -127,7 +127,7 @@ impl<'a> Flow<'a> {
             kind: Kind::One(0),
             opened: 0,
             left: VecDeque::new(),
-            forsaken: streams::forsaken(plan, flow),
+            quarantine: streams::quarantine(plan, flow),
             free: Vec::new(),
             transfers: tables::Transfers::within(accounts::window(plan)),
             begun: 0,
@@ -143,9 +143,9 @@ impl<'a> Flow<'a> {
     }
 }
 
-impl Dialogue<'_> {
+impl RequestResponse<'_> {
     /// Whether another request follows.
-    pub fn goes_on(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         self.spec.requests.is_none_or(|most| self.asked < most)
     }
 }
@@ -165,7 +165,7 @@ impl<'a> Arriving<'a> {
     }
 
     /// Whether another transfer may begin.
-    pub fn goes_on(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         self.spec.transfers.is_none_or(|most| self.begun < most)
     }
 }

@@ -196,7 +196,7 @@ impl World<'_> {
     {
         let transfers = &flow.transfers;
         let all = match &flow.kind {
-            Kind::Requests(dialogue) => dialogue.spec.requests,
+            Kind::Requests(requests) => requests.spec.requests,
             Kind::Web(page) => Some(page.sessions.len() as u64),
             Kind::Arrivals(arriving) => arriving.spec.transfers,
             _ => None,

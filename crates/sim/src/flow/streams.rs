@@ -12,15 +12,15 @@ use tcplab_units::{Duration, Time};
 use tcplab_workload::Transfer;
 
 /// The minimum time before the routes of a closed connection are reused: twice the maximum segment
-/// lifetime, as Linux has it (`TCP_TIMEWAIT_LEN`).
-const FORSAKEN: Duration = Duration::from_secs(60);
+/// lifetime, as in Linux (`TCP_TIMEWAIT_LEN`).
+const TIME_WAIT: Duration = Duration::from_secs(60);
 
 /// How long the routes of a closed connection of this flow are not reused. Its last packets may be
-/// in transit for that long, and the next connection must not take them for its own.
-pub(crate) fn forsaken(plan: &Plan, flow: &FlowPlan) -> Duration {
+/// in transit for that long, and the next connection must not receive them.
+pub(crate) fn quarantine(plan: &Plan, flow: &FlowPlan) -> Duration {
     let lanes = flow.forward.iter().chain(&flow.back);
     let longest: Duration = lanes.map(|&lane| plan.lanes[lane].longest_stay()).sum();
-    longest.max(FORSAKEN)
+    longest.max(TIME_WAIT)
 }
 
 impl World<'_> {
@@ -76,7 +76,7 @@ impl World<'_> {
         }
         let flow = &mut self.flows[number];
         let left = &self.connections.left;
-        let is_free = |&number: &u32| left[number as usize].touched + flow.forsaken <= now;
+        let is_free = |&number: &u32| left[number as usize].touched + flow.quarantine <= now;
         let left = flow.left.front().copied().filter(is_free);
         if let Some(number) = left {
             flow.left.pop_front();
@@ -133,7 +133,7 @@ impl World<'_> {
             end.endpoint.wake_writer();
         }
         self.network.set_timer(flow.timer, next, Order::Last);
-        self.tell_memory(sender);
+        self.update_memory_pressure(sender);
         if begins {
             self.serve(sender);
         } else {
@@ -172,7 +172,7 @@ impl World<'_> {
     pub fn begin_transfer_of(&mut self, number: usize, user: usize) {
         let is_over = self.network.now() >= self.end();
         let Kind::Arrivals(arriving) = &mut self.flows[number].kind else { return };
-        if is_over || !arriving.goes_on() {
+        if is_over || !arriving.has_more() {
             return;
         }
         let Beginning::Closed(users) = &mut arriving.begin else { return };
@@ -191,7 +191,7 @@ impl World<'_> {
         let which = self.connections.pairs[pair].number.into();
         self.note_begin(pair, which, size);
         self.open(2 * pair);
-        self.tell_memory(2 * pair);
+        self.update_memory_pressure(2 * pair);
         self.serve(2 * pair);
         pair
     }
@@ -237,8 +237,8 @@ impl World<'_> {
         if !is_over(near.state()) {
             return;
         }
-        // The far end listens on if no SYN reached it, or never learns of the close and goes on
-        // alone.
+        // The far end listens on if no SYN reached it, or continues alone if it never receives the
+        // close.
         let is_broken = near.ended().is_some_and(|ended| ended != Ended::Normally);
         if is_broken {
             self.on_broken(end);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_and_their_ways_are_used_again() {
+    fn connection_slots_and_routes_are_reused() {
         // A transfer and its close take some 60 ms: at 1000 a second, 60 at once, and in a Poisson
         // process at most 110. Routes are not reused for 60 s, in which 60,000 begin, and at most
         // 61,000.
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_is_used_again_leads_by_the_routers_on_it() {
+    fn a_reused_route_keeps_the_routers_on_it() {
         // The second link has a smaller MTU, so a router checks packet sizes. Routes are free again
         // after a minute. Everything that leaves the first link must enter the second one,
         // whichever connection sends it.
@@ -364,11 +364,11 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_left_alone_until_its_packets_have_left_the_network() {
+    fn routes_are_quarantined_until_their_packets_have_left_the_network() {
         let wait = |settings: &str| {
             let plan =
                 plan(&format!("network.links = [{{ between = ['a', 'b'], {settings} }}]"), 1, 10);
-            super::forsaken(&plan, &plan.flows[0])
+            super::quarantine(&plan, &plan.flows[0])
         };
         // Ten packets of 1500 bytes wait, one is in transmission and one in transit; in both
         // directions.
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_never_open_are_used_again() {
+    fn slots_of_connections_that_never_open_are_reused() {
         // SYNs at 0 and 1 s, and the end at 3 s: at 10 a second, 30 at once.
         let plan = plan(
             r#"

@@ -55,7 +55,7 @@ impl<'a> World<'a> {
         let changes = |lane: &usize| change.lanes.iter().any(|change| change.lane == *lane);
         for flow in &mut self.flows {
             if flow.plan.forward.iter().chain(&flow.plan.back).any(changes) {
-                flow.forsaken = Duration::MAX;
+                flow.quarantine = Duration::MAX;
             }
         }
     }

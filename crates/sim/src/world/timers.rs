@@ -92,7 +92,7 @@ impl World<'_> {
         if self.devices.is_some() {
             self.poll_before_timer(end);
         }
-        self.tell_memory(end);
+        self.update_memory_pressure(end);
         self.turns = self.turns.wrapping_add(1);
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
         note_timer_expiry(now, self.turned, endpoint);

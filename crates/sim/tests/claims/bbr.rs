@@ -47,7 +47,7 @@ fn standing_queue(tables: &Tables) -> f64 {
 }
 
 #[test]
-fn a_flow_alone_finds_the_rate_and_leaves_the_queue_short() {
+fn a_single_flow_finds_the_rate_and_keeps_the_queue_short() {
     // A packet of 1500 bytes carries 1448: 20 of IP, 20 of TCP, 12 of timestamps.
     let payload = BPS / 8.0 * 1448.0 / 1500.0;
     let bdp = BPS / 8.0 * RTT_S;

@@ -69,7 +69,7 @@ fn each_connection_has_its_port_and_its_packets() {
 }
 
 #[test]
-fn to_capture_changes_nothing() {
+fn capturing_changes_no_result() {
     let (blind, seeing) = (transfers(""), transfers(r#"captures = ["a>b"]"#));
     assert!(blind.files.is_empty());
     // More than the watcher holds at once: most of it was written during the run.
@@ -86,7 +86,7 @@ fn to_capture_changes_nothing() {
 }
 
 #[test]
-fn rows_of_packets_and_captures_do_not_disturb_each_other() {
+fn packet_rows_and_captures_do_not_affect_each_other() {
     let produced = run(r#"
         duration = "2 s"
         network.chain = { hops = 2, rate = "10 Mbit/s", delay = "10 ms", loss = 0.02 }

@@ -127,7 +127,7 @@ fn assert_shared(toml: &str) {
 }
 
 #[test]
-fn runs_from_one_state_are_those_by_themselves_for_every_algorithm() {
+fn forked_runs_equal_separate_runs_for_every_algorithm() {
     for (number, from) in ALGORITHMS.iter().enumerate() {
         let to = ALGORITHMS[(number + 7) % ALGORITHMS.len()];
         let change = format!(
@@ -140,7 +140,7 @@ fn runs_from_one_state_are_those_by_themselves_for_every_algorithm() {
 }
 
 #[test]
-fn runs_from_one_state_are_those_by_themselves_for_every_discipline() {
+fn forked_runs_equal_separate_runs_for_every_discipline() {
     for (number, from) in QUEUES.iter().enumerate() {
         let to = queue(QUEUES[(number + 5) % QUEUES.len()]);
         let change = format!(
@@ -165,7 +165,7 @@ fn runs_from_one_state_are_those_by_themselves_for_every_discipline() {
 }
 
 #[test]
-fn a_change_to_what_there_is_changes_nothing() {
+fn a_change_to_the_current_values_changes_nothing() {
     for (number, wire) in
         ["", "loss = 0.002", "jitter = \"3 ms\"\novertaking = true"].iter().enumerate()
     {
@@ -182,7 +182,7 @@ fn a_change_to_what_there_is_changes_nothing() {
 }
 
 #[test]
-fn a_changed_rate_or_delay_is_a_step_of_the_link() {
+fn a_changed_rate_or_delay_equals_a_scheduled_step() {
     for (seed, wire) in [
         "",
         "jitter = \"2 ms\"",
@@ -253,7 +253,7 @@ fn half_the_rate_is_half_the_goodput() {
 }
 
 #[test]
-fn the_window_stays_and_the_threshold_goes_when_bbr_takes_over() {
+fn changing_to_bbr_keeps_cwnd_and_resets_ssthresh() {
     let tables = one_flow("\"flows[0].cc\" = \"bbr\"");
     let [cwnd, ssthresh] =
         ["cwnd_segments", "ssthresh_segments"].map(|name| tables.samples.integers(name).unwrap());
@@ -274,7 +274,7 @@ fn the_window_stays_and_the_threshold_goes_when_bbr_takes_over() {
 }
 
 #[test]
-fn another_queue_drops_what_waits_and_another_room_does_not() {
+fn a_changed_discipline_drops_waiting_packets_and_a_changed_limit_does_not() {
     let waits = |tables: &Tables, time: f64| {
         let links = tables.links.texts("link").unwrap();
         let times = tables.links.numbers("time_s").unwrap();
@@ -298,7 +298,7 @@ fn another_queue_drops_what_waits_and_another_room_does_not() {
 }
 
 #[test]
-fn a_table_that_has_parts_in_a_file_forks_with_it() {
+fn tables_spilled_to_a_file_fork_with_the_run() {
     let change =
         "[change]\nat = \"3 s\"\n[sweep]\n\"change.flows.*.cc\" = [\"bbr\", \"cubic\", \"vegas\"]";
     let toml = experiment(1, "cubic", "", change)
@@ -308,7 +308,7 @@ fn a_table_that_has_parts_in_a_file_forks_with_it() {
 }
 
 #[test]
-fn congestion_controls_that_use_marks_in_other_ways_are_refused() {
+fn changes_between_different_uses_of_ecn_are_refused() {
     let toml = experiment(1, "cubic", "", "[change]\nat = \"1 s\"\n\"flows.bulk.cc\" = \"dctcp\"");
     let refused = tcplab_model::from_toml(&toml).unwrap().plans(&backend()).unwrap_err();
     let refused = refused.to_string();

@@ -118,7 +118,7 @@ fn copa_fills_the_link_and_keeps_the_queue_short() {
 }
 
 #[test]
-fn ledbat_does_not_yield_to_a_queue_on_the_way_back_if_timestamps_tell() {
+fn ledbat_with_timestamps_ignores_a_queue_on_the_reverse_path() {
     // As above, but NewReno sends the other way, where at least 120 ms are queued.
     let share = |timestamps: bool| {
         let tables = run(&format!(

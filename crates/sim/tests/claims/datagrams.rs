@@ -95,7 +95,7 @@ fn assert_delays(tables: &Tables, flow: usize, arrived: &[(u64, f64)]) {
 }
 
 #[test]
-fn two_streams_delay_each_other_by_what_is_left_of_a_packet() {
+fn two_streams_delay_each_other_by_residual_transmission_times() {
     let tables = run(&format!(
         r#"
         duration = "1 s"
@@ -122,7 +122,7 @@ fn two_streams_delay_each_other_by_what_is_left_of_a_packet() {
 }
 
 #[test]
-fn a_full_queue_drops_exactly_what_has_no_room() {
+fn a_full_queue_drops_exactly_the_excess() {
     // Every 100 ms five datagrams a microsecond apart: one is in transmission, and two fit the
     // queue.
     let tables = run(&format!(
@@ -154,7 +154,7 @@ fn a_full_queue_drops_exactly_what_has_no_room() {
 }
 
 #[test]
-fn a_datagram_in_fragments_takes_all_of_them() {
+fn a_fragmented_datagram_needs_all_fragments() {
     // 3008 bytes behind the IP header are 1480, 1480 and 48. The fifth packet belongs to the second
     // datagram.
     let tables = run(&format!(

@@ -3,7 +3,7 @@
 use crate::{acked_per_second, assert_within, run};
 
 #[test]
-fn a_full_link_carries_its_rate_less_the_headers() {
+fn goodput_of_a_full_link_is_its_rate_less_headers() {
     for (rate, mbit) in [("10 Mbit/s", 10.0), ("100 Mbit/s", 100.0), ("1 Gbit/s", 1000.0)] {
         // The receive buffer limits the window to twice the BDP: the link is always busy, the queue
         // is half full, and nothing is lost.
@@ -31,7 +31,7 @@ fn a_full_link_carries_its_rate_less_the_headers() {
 }
 
 #[test]
-fn a_window_below_the_path_gives_a_window_per_round_trip() {
+fn a_window_below_the_bdp_gives_one_window_per_rtt() {
     let tables = run(r#"
         duration = "60 s"
         stack = { rmem = "28960 B", delayed_ack = "off" }
@@ -77,7 +77,7 @@ fn a_transfer_takes_the_rounds_of_slow_start() {
 }
 
 #[test]
-fn a_source_keeps_up_with_whatever_one_ack_lets_go() {
+fn a_bulk_source_fills_whatever_one_ack_allows() {
     // One ACK of a segment of 64 kB, or of a hundred of 1448 bytes, allows more than an application
     // keeps ready at once.
     for (settings, mtu) in [("mss = 65495", 65_535), ("ack_every = 100", 1_500)] {

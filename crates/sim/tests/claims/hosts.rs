@@ -29,7 +29,7 @@ fn packets_per_second(profile: &str, hosts: &str) -> f64 {
 }
 
 #[test]
-fn a_sender_sends_as_many_packets_as_its_processor_does() {
+fn a_sender_is_limited_by_its_packet_processing_time() {
     // 1 s / 10 us. With 4 us for each ACK, one for every second packet: 1 s / 12 us.
     for profile in ["rfc", "linux-6.12"] {
         for (cpu, expected) in [
@@ -43,7 +43,7 @@ fn a_sender_sends_as_many_packets_as_its_processor_does() {
 }
 
 #[test]
-fn a_receiver_limits_a_sender_in_the_same_way() {
+fn a_sender_is_limited_by_the_receivers_processing_time() {
     for (cpu, expected) in [
         (r#"{ packet = "10 us" }"#, 100_000.0),
         // Every second packet causes an ACK.
@@ -67,7 +67,7 @@ fn flows_of_a_host_share_its_processor() {
 }
 
 #[test]
-fn a_program_that_sends_datagrams_waits_for_its_processor() {
+fn a_udp_sender_waits_for_its_processor() {
     // A call and a packet take 15 us, more than the 4 us between datagrams. The host sends as many
     // as fit, and those that arrive have waited for nothing else.
     let hosts = r#"hosts.a.cpu = { packet = "10 us", call = "5 us" }"#;
@@ -79,7 +79,7 @@ fn a_program_that_sends_datagrams_waits_for_its_processor() {
 }
 
 #[test]
-fn an_answer_takes_what_both_hosts_take_for_it() {
+fn a_response_takes_the_processing_times_of_both_hosts() {
     // The client has read the last response (5 us), writes (5 us) and sends (10 us). The server
     // receives (30 us), reads and writes (7 us each) and sends (30 us). The client receives (10
     // us). The packets of 200 bytes take 0.16 us each on the link, with a delay of 1 ms.
@@ -182,7 +182,7 @@ fn a_sender_behind_a_router_that_is_slower_keeps_its_own_queue_under_two_millise
 }
 
 #[test]
-fn what_waits_in_the_own_queue_are_three_bursts_at_the_most() {
+fn small_queues_limit_the_host_queue_to_three_bursts() {
     // tcp_tso_autosize, tcp_small_queue_check: a burst is the pacing rate times 2^-10 s, in whole
     // segments. A new burst begins while less than two wait. The packets of a burst have 52 bytes
     // of headers for 1448 of data. CUBIC and NewReno pace at 1.2 times the window in a round trip,
@@ -202,14 +202,14 @@ fn what_waits_in_the_own_queue_are_three_bursts_at_the_most() {
 }
 
 #[test]
-fn a_queue_of_a_router_is_filled_by_the_same_sender() {
+fn the_same_sender_fills_a_router_queue() {
     // A thousand packets are 120 ms, and CUBIC fills that again after each loss.
     let (mean, most) = waited(&over_own_link("cubic", ""), "a>b");
     assert!(mean > 20.0 && most > 115.0, "{mean} ms, {most} ms at the most");
 }
 
 #[test]
-fn senders_of_a_host_share_what_its_device_sends() {
+fn flows_of_a_host_share_its_device_rate() {
     // Twenty senders, each with two bursts of at least two segments: fq serves them in turn.
     let tables = run(r#"
         duration = "10 s"
@@ -254,7 +254,7 @@ fn packets_for_an_ack(profile: &str, host: &str) -> f64 {
 }
 
 #[test]
-fn a_receiver_with_receive_offload_acknowledges_at_once_what_came_together() {
+fn gro_acknowledges_merged_segments_together() {
     // A packet of 1500 bytes takes 12 us: 17 packets arrive in 200 us from the first on, and 5 in
     // 50 us.
     for (wait, together) in [("200 us", 17.0), ("50 us", 5.0)] {
@@ -267,7 +267,7 @@ fn a_receiver_with_receive_offload_acknowledges_at_once_what_came_together() {
 }
 
 #[test]
-fn a_packet_waits_for_the_interrupt() {
+fn a_packet_waits_for_interrupt_coalescing() {
     // A request and its response of one packet each: 1 ms of delay, 0.16 us for 200 bytes, and the
     // interrupt delay of each host's device.
     let hosts = "hosts.a.gro = \"100 us\"\nhosts.b.gro = \"30 us\"";
@@ -281,7 +281,7 @@ fn a_packet_waits_for_the_interrupt() {
 }
 
 #[test]
-fn datagrams_wait_for_the_interrupt_and_stay_apart() {
+fn datagrams_wait_for_interrupt_coalescing_and_are_not_merged() {
     // One datagram of 1250 bytes every 10 us, for which the link takes 1 us. The first of ten waits
     // for 100 us, the last for 10, and the next one, which arrives with the interrupt, for another
     // 100: 55 us on average.

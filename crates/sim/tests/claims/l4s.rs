@@ -97,7 +97,7 @@ fn cubic_and_prague_share_a_link_of_dualpi2() {
 }
 
 #[test]
-fn the_scheduler_and_the_ramp_are_a_matter_of_taste() {
+fn the_time_shifted_scheduler_and_the_ramp_also_work() {
     // RFC 9332 §4.2.2: a time-shifted FIFO in place of weighted round robin, and its ramp of §A.1.
     for queue in [
         "{ kind = \"dualpi2\", scheduler = \"time-shifted\" }",
@@ -125,7 +125,7 @@ fn prague_falls_back_where_a_classic_queue_marks() {
 }
 
 #[test]
-fn an_overload_of_l4s_packets_leaves_the_classic_queue_its_share() {
+fn an_l4s_overload_leaves_the_classic_queue_its_share() {
     // RFC 9332 §4.2.2 and §4.2.3: twenty Prague flows at 2 Mbit/s and 10 ms, a BDP of less than two
     // packets. The CUBIC flow gets the tenth of the link that the scheduler reserves for the
     // classic queue: 0.193 Mbit/s of data.

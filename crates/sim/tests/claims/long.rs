@@ -83,7 +83,7 @@ impl Look for Rows {
 }
 
 #[test]
-fn what_is_read_from_files_is_what_was_written() {
+fn spilled_rows_are_read_back_as_written() {
     let document = tcplab_model::from_toml(LONG).unwrap();
     let plan = document.plans(&tcplab_sim::backend()).unwrap().remove(0);
     let mut shown = Rows::default();

@@ -34,7 +34,7 @@ const CODEL: &str = "\"codel\", limit = \"500 packets\"";
 const RED: &str = "\"red\", limit = \"200 packets\", min = \"10 packets\", max = \"100 packets\"";
 
 #[test]
-fn with_marks_nothing_is_dropped_or_sent_again() {
+fn with_ecn_nothing_is_dropped_or_retransmitted() {
     for queue in [CODEL, RED] {
         let tables = through(queue, true);
         assert!(last(&tables, "marked_packets") > 20);
@@ -45,7 +45,7 @@ fn with_marks_nothing_is_dropped_or_sent_again() {
 }
 
 #[test]
-fn without_marks_the_discipline_drops_what_is_sent_again() {
+fn without_ecn_the_discipline_drops_and_senders_retransmit() {
     for queue in [CODEL, RED] {
         let tables = through(queue, false);
         assert_eq!(last(&tables, "marked_packets"), 0);

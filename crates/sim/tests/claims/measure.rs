@@ -94,7 +94,7 @@ fn a_full_link_carries_its_rate_in_every_window() {
 }
 
 #[test]
-fn what_arrives_at_the_edge_is_of_the_part_that_begins() {
+fn an_arrival_at_a_window_edge_counts_in_the_later_window() {
     // One datagram of 1250 bytes with headers takes 1 ms, with a delay of 10 ms.
     let datagram = |window: &str| {
         run(&format!(
@@ -138,7 +138,7 @@ fn what_arrives_at_the_edge_is_of_the_part_that_begins() {
 }
 
 #[test]
-fn the_parts_of_a_run_add_up_to_it() {
+fn consecutive_windows_add_up_to_the_run() {
     let whole = run(EVERYTHING);
     let part = |window: &str| run(&format!("{window}\n{EVERYTHING}"));
     let parts = [
@@ -169,7 +169,7 @@ fn the_parts_of_a_run_add_up_to_it() {
 }
 
 #[test]
-fn to_measure_a_run_does_not_change_it() {
+fn measuring_does_not_change_a_run() {
     let whole = run(EVERYTHING);
     let measured = run(&format!("every = \"1 ms\"\n{EVERYTHING}"));
     let (one, other) = (&whole, &measured);
@@ -194,7 +194,7 @@ fn to_measure_a_run_does_not_change_it() {
 }
 
 #[test]
-fn a_flow_has_rows_while_it_is_there() {
+fn a_flow_has_interval_rows_only_while_it_runs() {
     let tables = run(&format!(
         r#"
         duration = "10 s"
@@ -218,7 +218,7 @@ fn a_flow_has_rows_while_it_is_there() {
 }
 
 #[test]
-fn a_flow_that_ran_at_another_time_has_no_goodput() {
+fn a_flow_outside_the_window_has_no_goodput() {
     let tables = run(&format!(
         r#"
         duration = "10 s"

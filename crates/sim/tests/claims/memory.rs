@@ -23,7 +23,7 @@ fn rates(mem: &str) -> Vec<f64> {
 }
 
 #[test]
-fn connections_of_a_host_share_what_it_may_hold() {
+fn connections_of_a_host_share_its_tcp_mem() {
     // 200 kB in 200 ms: 8 Mbit/s for both together and half of that each, apart from slow start.
     let rates = rates("{ low = \"100 kB\", pressure = \"150 kB\", high = \"200 kB\" }");
     let both = rates[0] + rates[1];
@@ -34,7 +34,7 @@ fn connections_of_a_host_share_what_it_may_hold() {
 }
 
 #[test]
-fn without_a_limit_each_has_its_own() {
+fn without_tcp_mem_each_connection_has_its_own_buffers() {
     let rates = rates("\"off\"");
     assert!(rates[0] > 16.0 && rates[1] > 16.0, "{rates:?}");
 }

@@ -39,7 +39,7 @@ fn over(queue: &str, size: &str, packets: &str) -> Tables {
 }
 
 #[test]
-fn packets_are_seen_where_they_are() {
+fn packets_are_recorded_at_each_point_of_a_lane() {
     let tables = over("\"100 packets\"", "10 kB", r#"["a>b"]"#);
     let rows = rows(&tables);
     assert!(rows.iter().all(|row| row.1 == "a>b"));
@@ -78,7 +78,7 @@ fn packets_are_seen_where_they_are() {
 }
 
 #[test]
-fn the_other_direction_acknowledges() {
+fn the_reverse_direction_acknowledges_all_data() {
     let tables = over("\"100 packets\"", "10 kB", r#"["b>a"]"#);
     let rows = rows(&tables);
     assert_eq!(rows[0].3, "SYN ACK");
@@ -89,7 +89,7 @@ fn the_other_direction_acknowledges() {
 }
 
 #[test]
-fn to_look_changes_nothing_and_what_is_seen_is_in_order() {
+fn recording_packets_changes_nothing_and_rows_are_in_order() {
     for queue in [
         r#""20 packets""#,
         r#"{ kind = "codel", limit = "20 packets" }"#,

@@ -23,7 +23,7 @@ fn transfers(size: &str, link: &str, stack: &str) -> Tables {
 }
 
 #[test]
-fn discovery_takes_the_way_to_the_router_and_back_once() {
+fn path_mtu_discovery_costs_one_rtt_to_the_router() {
     let known = flows(&transfers("1 kB", "", "path_mtu = \"known\""), "completion_s");
     let tables = transfers("1 kB", "", "");
     let found = flows(&tables, "completion_s");
@@ -38,7 +38,7 @@ fn discovery_takes_the_way_to_the_router_and_back_once() {
 }
 
 #[test]
-fn a_black_hole_takes_all_but_for_those_who_probe() {
+fn an_icmp_black_hole_stops_transfers_without_mtu_probing() {
     let outcomes = |probing: &str| {
         let stack = format!("mtu_probing = \"{probing}\"");
         let tables = transfers("100 kB", ", icmp = false", &stack);
@@ -51,7 +51,7 @@ fn a_black_hole_takes_all_but_for_those_who_probe() {
 }
 
 #[test]
-fn a_path_of_one_size_has_nothing_to_discover() {
+fn on_a_path_with_one_mtu_discovery_changes_nothing() {
     // Ethernet all the way: 1448 bytes of data from the first segment on, whatever the setting.
     let times = |stack: &str| {
         let tables = run(&format!(

@@ -67,7 +67,7 @@ fn beside(queue: &str, more: &str) -> Tables {
 }
 
 #[test]
-fn with_marks_at_random_rates_do_not_follow_round_trips_below_the_virtual_one() {
+fn with_random_marks_rates_are_independent_of_rtts_below_the_virtual_rtt() {
     // The draft, §2.4.4: with the same probability p, rates go as 1 / (p max(rtt, 25 ms)), from 500
     // round trips after slow start on, here 13 s. Marks are drawn at random by the coupling of
     // DualPI2 beside a classic flow, and by PIE. The L4S queue adds nothing to 25 ms, and PIE 3 ms
@@ -99,7 +99,7 @@ fn alphas(tables: &Tables) -> Vec<f64> {
 }
 
 #[test]
-fn with_marks_at_a_threshold_rates_follow_the_shares_of_marked_packets() {
+fn with_step_marks_rates_follow_the_marked_shares() {
     // At a step threshold, each flow has its own share of every run of marks, by the phase of its
     // packets: a delay that is 0.4 ms longer turns a ratio of rates of 2 into one of 0.8. Each flow
     // cuts its rate by alpha / 2 once a run, and all grow alike in between, by a segment per 25 ms
@@ -125,7 +125,7 @@ fn with_marks_at_a_threshold_rates_follow_the_shares_of_marked_packets() {
 }
 
 #[test]
-fn the_queue_is_short_and_the_link_full() {
+fn prague_keeps_the_queue_short_and_the_link_full() {
     let tables = two_flows("prague", "9 ms");
     let names = tables.links.texts("link").unwrap();
     let times = tables.links.numbers("time_s").unwrap();

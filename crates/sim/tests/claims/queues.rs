@@ -172,7 +172,7 @@ fn cake_shares_a_link_among_hosts_before_it_shares_it_among_flows() {
 }
 
 #[test]
-fn cake_lets_out_its_rate_with_all_that_packets_take_on_the_line() {
+fn cake_shapes_to_its_rate_including_framing_overhead() {
     // A full packet of 1500 bytes and 18 of overhead takes 32 cells of 53 bytes: 1696 bytes. At 8
     // Mbit/s the shaper passes 8 * 1500 / 1696 Mbit/s of packets, of 20.
     let queue = "{ kind = \"cake\", rate = \"8 Mbit/s\", overhead = 18, framing = \"atm\" }";
@@ -189,7 +189,7 @@ fn cake_lets_out_its_rate_with_all_that_packets_take_on_the_line() {
 }
 
 #[test]
-fn cake_filters_acks_where_they_keep_a_slow_way_back_busy() {
+fn cake_filters_acks_on_a_slow_reverse_path() {
     // Section 4.4 of the same paper: an ACK of 52 bytes for two packets of 1500 needs 1/58 of the
     // rate. The return link has 1/100, and drops do not slow ACKs down, so they queue. With the
     // filter an ACK waits only for the few that carry other information, 2.1 ms each. The path has
@@ -205,7 +205,7 @@ fn cake_filters_acks_where_they_keep_a_slow_way_back_busy() {
 }
 
 #[test]
-fn what_a_shaper_holds_back_waits_for_the_next_opportunity_of_a_trace() {
+fn shaped_packets_wait_for_the_next_trace_opportunity() {
     // 27 opportunities every 2 ms, and a shaper that releases a packet of 1500 bytes every 1.2 ms.
     // Opportunities in between are wasted, so packets come to the second link at multiples of 2 ms
     // plus its delay.
@@ -254,7 +254,7 @@ fn longest_queue(tables: &Tables) -> i64 {
 }
 
 #[test]
-fn a_token_bucket_lets_out_its_rate_and_no_more() {
+fn a_token_bucket_passes_its_rate_and_no_more() {
     let queue = "{ kind = \"tbf\", rate = \"5 Mbit/s\", burst = \"15 kB\", limit = \"50 ms\" }";
     let tables = through(queue, 20, 2, "");
     // 5 of 20 Mbit/s.
@@ -266,7 +266,7 @@ fn a_token_bucket_lets_out_its_rate_and_no_more() {
 }
 
 #[test]
-fn a_limit_in_time_is_what_the_link_transmits_meanwhile() {
+fn a_limit_in_time_is_the_bytes_transmitted_in_that_time() {
     // 30 ms at 20 Mbit/s are 75,000 bytes: fifty packets.
     for queue in ["\"30 ms\"", "{ kind = \"drophead\", limit = \"30 ms\" }"] {
         let tables = through(queue, 20, 4, "");

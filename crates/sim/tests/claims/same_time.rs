@@ -41,7 +41,7 @@ fn acks(profile: &str, seed: u64) -> (i64, BTreeMap<usize, usize>) {
 }
 
 #[test]
-fn a_reader_acknowledges_together_what_arrived_in_the_same_nanosecond() {
+fn segments_of_one_nanosecond_are_acknowledged_together() {
     // While the window is as large as the buffer, a kernel does not acknowledge data on receipt:
     // the window would be smaller until the reader has freed space (__tcp_ack_snd_check). The
     // reader runs after the softirq that receives all packets of that moment, and sends one ACK
@@ -55,7 +55,7 @@ fn a_reader_acknowledges_together_what_arrived_in_the_same_nanosecond() {
 }
 
 #[test]
-fn the_standards_acknowledge_every_second_segment_whenever_it_arrives() {
+fn the_rfc_profile_acknowledges_every_second_segment() {
     // RFC 5681 §4.2: an ACK for at least every second full-sized segment; `jitter` changes when.
     for seed in 1..=3 {
         let (segments, counts) = acks("rfc", seed);

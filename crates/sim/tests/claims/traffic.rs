@@ -66,7 +66,7 @@ fn a_connection_into_a_black_hole_ends_after_the_user_timeout() {
 }
 
 #[test]
-fn what_never_connected_has_no_goodput_and_sent_no_data() {
+fn a_flow_that_never_connected_has_no_goodput_and_no_data_segments() {
     let tables = run(r#"
         duration = "20 s"
         stack.profile = "linux-6.12"
@@ -80,7 +80,7 @@ fn what_never_connected_has_no_goodput_and_sent_no_data() {
 }
 
 #[test]
-fn without_sack_single_losses_are_repaired_without_the_timer() {
+fn without_sack_single_losses_need_no_timeout() {
     for options in ["sack = false", "sack = false, timestamps = false"] {
         let tables = run(&format!(
             r#"
@@ -105,7 +105,7 @@ fn without_sack_single_losses_are_repaired_without_the_timer() {
 }
 
 #[test]
-fn a_handshake_that_lost_packets_gives_no_rtt_and_is_no_data_sent_again() {
+fn a_retransmitted_handshake_gives_no_rtt_sample_and_no_data_retransmission() {
     let tables = run(r#"
         duration = "20 s"
         stack.profile = "linux-6.12"
@@ -140,7 +140,7 @@ fn data_into_a_black_hole_ends_after_the_user_timeout() {
 }
 
 #[test]
-fn the_options_of_a_syn_say_when_it_is_repeated() {
+fn syn_options_determine_syn_retransmission_times() {
     let stack = "stack = { syn_retries = 1, syn_linear_timeouts = 2 }";
     let (outcome, times) = lost_after(0.0, "\"100 %\"", stack);
     assert_eq!(outcome, "timed out");
@@ -148,7 +148,7 @@ fn the_options_of_a_syn_say_when_it_is_repeated() {
 }
 
 #[test]
-fn keepalives_go_out_while_nothing_is_sent() {
+fn keepalives_are_sent_while_idle() {
     let sent = |stack: &str| {
         let tables = run(&format!(
             r#"{PAIR}
@@ -175,7 +175,7 @@ fn keepalives_go_out_while_nothing_is_sent() {
 }
 
 #[test]
-fn with_a_cookie_a_short_transfer_takes_one_way_instead_of_three() {
+fn fast_open_with_a_cookie_delivers_data_in_the_syn() {
     // RFC 7413. The first of three gets the cookie: a SYN of 64 bytes, a SYN-ACK of 72, 1000 bytes
     // of data with 52 of headers. The others send everything in a SYN with 72 bytes of headers. 0.8
     // us a byte.
@@ -208,7 +208,7 @@ fn with_a_cookie_a_short_transfer_takes_one_way_instead_of_three() {
 }
 
 #[test]
-fn an_application_sends_when_it_is_on() {
+fn an_on_off_application_sends_only_when_on() {
     let tables = run(&format!(
         r#"{PAIR}
         [[flows]]
@@ -309,7 +309,7 @@ fn equal_experiments_give_equal_tables_and_other_seeds_others() {
 }
 
 #[test]
-fn every_ack_is_a_sample_if_asked() {
+fn samples_at_every_ack_are_recorded() {
     let tables = run(r#"
         duration = "2 s"
         stack = { delayed_ack = "off" }

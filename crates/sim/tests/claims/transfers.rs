@@ -39,7 +39,7 @@ fn transfers(tables: &Tables, column: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_request_takes_a_round_trip_and_what_its_packets_take() {
+fn a_request_takes_one_rtt_plus_transmission_times() {
     let tables = run(&format!(
         r#"
         duration = "10 s"
@@ -66,7 +66,7 @@ fn a_request_takes_a_round_trip_and_what_its_packets_take() {
 }
 
 #[test]
-fn a_page_takes_as_many_rounds_as_its_connections_need() {
+fn a_page_load_takes_the_round_trips_of_its_connections() {
     // Twelve objects of one segment each. Over k connections, up to k packets leave at once.
     for connections in [1_u32, 2, 3, 6] {
         let tables = run(&format!(
@@ -97,7 +97,7 @@ fn a_page_takes_as_many_rounds_as_its_connections_need() {
 }
 
 #[test]
-fn a_closed_loop_runs_at_its_users_over_their_cycle() {
+fn closed_loop_throughput_is_users_over_cycle_time() {
     for users in [1_u32, 3] {
         let tables = run(&format!(
             r#"
@@ -135,7 +135,7 @@ fn drawn_load(tables: &Tables, seconds: f64) -> (f64, f64) {
 }
 
 #[test]
-fn transfers_ask_for_the_load_that_they_are_given() {
+fn transfers_offer_the_configured_load() {
     for sizes in [
         r#""20 kB""#,
         r#"{ kind = "lognormal", median = "10 kB", sigma = 1, max = "1 MB" }"#,
@@ -168,7 +168,7 @@ fn transfers_ask_for_the_load_that_they_are_given() {
 }
 
 #[test]
-fn a_server_that_never_answers_costs_each_transfer_its_syns() {
+fn transfers_to_an_unreachable_server_send_only_syns() {
     // RFC 6298: the SYN leaves at 0 and 1 s, and the user timeout is 3 s.
     let tables = run(&format!(
         r#"

@@ -46,7 +46,7 @@ fn a_wrong_value_of_a_parameter() {
 }
 
 #[test]
-fn the_algorithm_of_every_host_is_looked_at() {
+fn the_algorithm_of_every_host_is_checked() {
     // Checked also at the end that only receives, and where a `*` stands for several hosts.
     let message = refusal("", "", "hosts.b.stack.cc = \"qubic\"");
     assert!(message.contains("hosts.b.stack.cc: no congestion control is called"), "{message}");
@@ -61,7 +61,7 @@ fn the_algorithm_of_every_host_is_looked_at() {
 }
 
 #[test]
-fn a_host_has_one_memory() {
+fn flows_of_a_host_have_one_tcp_mem() {
     let stack = |low: &str| {
         format!("stack.mem = {{ low = \"{low}\", pressure = \"2 MB\", high = \"3 MB\" }}")
     };
@@ -78,7 +78,7 @@ fn a_host_has_one_memory() {
 const COMMAND: &str = "traffic = { kind = \"command\", server = \"true\", client = \"true\" }";
 
 #[test]
-fn what_is_not_there_yet() {
+fn unsupported_traffic_is_refused() {
     let message = refusal("", COMMAND, "");
     assert!(message.contains("flows[0].traffic"), "{message}");
     assert!(message.contains("traffic `command`"), "{message}");
@@ -86,7 +86,7 @@ fn what_is_not_there_yet() {
 }
 
 #[test]
-fn several_at_once() {
+fn several_unsupported_settings_are_reported_together() {
     let message =
         refusal("", &format!("cc = \"vegass\"\n{COMMAND}"), "record = { captures = [\"a>c\"] }");
     assert_eq!(message.lines().count(), 3, "{message}");

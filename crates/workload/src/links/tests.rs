@@ -45,7 +45,7 @@ fn a_sine_swings_around_the_rate() {
 }
 
 #[test]
-fn a_random_walk_between_two_ends_is_everywhere_as_often() {
+fn a_bounded_random_walk_is_uniform() {
     let lane = lane(
         "rate_changes = { kind = \"random-walk\", step = \"4 Mbit/s\", least = \"2 Mbit/s\", most = \"18 Mbit/s\", every = \"100 ms\" }",
     );
@@ -67,7 +67,7 @@ fn a_random_walk_between_two_ends_is_everywhere_as_often() {
 }
 
 #[test]
-fn outages_stop_the_rate_and_give_back_that_of_the_time() {
+fn after_an_outage_the_rate_is_that_of_the_schedule() {
     let lane = lane(
         "rate_changes = [[\"10 s\", \"4 Mbit/s\"], [\"20 s\", \"6 Mbit/s\"]]\n\
          outages = [[\"5 s\", \"1 s\"], [\"15 s\", \"8 s\"], [\"59 s\", \"5 s\"]]",

@@ -106,7 +106,7 @@ fn measured_sizes_are_equally_likely() {
 }
 
 #[test]
-fn nothing_is_smaller_than_a_byte() {
+fn sizes_are_at_least_one_byte() {
     assert!(drawn(&Sizes::Fixed(Fixed { size: Bytes(0) })).iter().all(|&value| value == 1));
 }
 

@@ -60,7 +60,7 @@ fn normal_times_are_normal() {
 }
 
 #[test]
-fn what_would_be_less_than_nothing_is_nothing() {
+fn negative_draws_are_clamped_to_zero() {
     // Half of a normal distribution around 0 is negative: half of the times are zero.
     let spread = Spread::Normal(Normal { mean: Duration::ZERO, deviation: ms(2.0) });
     let drawn = drawn(&spread, COUNT);
@@ -70,7 +70,7 @@ fn what_would_be_less_than_nothing_is_nothing() {
 }
 
 #[test]
-fn pareto_times_are_of_pareto() {
+fn pareto_times_follow_the_pareto_distribution() {
     let spread = Spread::ParetoTimes(ParetoTimes { shape: 2.5, least: ms(1.0) });
     let drawn = drawn(&spread, COUNT);
     assert!(distance(&drawn, |time| 1.0 - libm::pow(time, -2.5)) < NEAR);

@@ -87,7 +87,7 @@ impl Cobalt {
         }
         self.is_dropping = false;
         if self.count > 0 && now >= self.due {
-            self.calm(params);
+            self.decrement_count(params);
         }
     }
 
@@ -128,7 +128,7 @@ impl Cobalt {
             // The sojourn time is below the target again: the signal count decays at the rate at
             // which it grew.
             while self.count > 0 && overdue >= 0 {
-                self.calm(params);
+                self.decrement_count(params);
                 overdue = now - self.due;
             }
         }
@@ -144,7 +144,7 @@ impl Cobalt {
     }
 
     /// Decrements the signal count.
-    fn calm(&mut self, params: &Params) {
+    fn decrement_count(&mut self, params: &Params) {
         self.count -= 1;
         self.set_reciprocal();
         self.due = self.after(self.due, params);

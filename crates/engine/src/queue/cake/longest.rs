@@ -5,9 +5,10 @@
 //! has become smaller sinks by only one level at a time: `cake_heapify` continues its comparison
 //! with the entry that rose.
 
-/// The number of flows of all tins, and of dequeued packets after which the heap is discarded.
+/// The number of flows of all tins.
 const ENTRIES: usize = super::QUEUES * super::MOST_TINS;
-const PATIENCE: u32 = 65_535;
+/// The number of packets dequeued without an overflow after which the heap is discarded.
+const HEAP_TTL: u32 = 65_535;
 
 /// The number of a flow among those of all tins.
 pub(super) fn entry(tin: usize, flow: u16) -> u16 {
@@ -20,40 +21,40 @@ pub(super) struct Longest {
     heap: Vec<u16>,
     place: Vec<u16>,
     /// Packets that may be dequeued before the heap is discarded; at 0 the heap is not up to date.
-    patience: u32,
+    heap_ttl: u32,
 }
 
 impl Longest {
     pub fn new() -> Self {
         let all: Vec<u16> = (0..ENTRIES as u16).collect();
-        Self { heap: all.clone(), place: all, patience: 0 }
+        Self { heap: all.clone(), place: all, heap_ttl: 0 }
     }
 
     /// The tin and the flow with the most bytes.
     pub fn first(&mut self, bytes: impl Fn(u16) -> u32) -> (usize, u16) {
-        if self.patience == 0 {
+        if self.heap_ttl == 0 {
             for place in (0..ENTRIES / 2).rev() {
                 self.sink(place, &bytes);
             }
         }
-        self.patience = PATIENCE;
+        self.heap_ttl = HEAP_TTL;
         let first = usize::from(self.heap[0]);
         (first % super::MOST_TINS, (first / super::MOST_TINS) as u16)
     }
 
     /// The first entry was empty: the heap is discarded.
-    pub fn give_up(&mut self) {
-        self.patience = 0;
+    pub fn discard_heap(&mut self) {
+        self.heap_ttl = 0;
     }
 
     /// A packet was dequeued.
-    pub fn wait(&mut self) {
-        self.patience = self.patience.saturating_sub(1);
+    pub fn on_dequeue(&mut self) {
+        self.heap_ttl = self.heap_ttl.saturating_sub(1);
     }
 
     /// A flow has grown (`cake_heapify_up`).
     pub fn grown(&mut self, entry: u16, bytes: impl Fn(u16) -> u32) {
-        if self.patience == 0 {
+        if self.heap_ttl == 0 {
             return;
         }
         let mut place = usize::from(self.place[usize::from(entry)]);
@@ -69,7 +70,7 @@ impl Longest {
 
     /// A flow has shrunk.
     pub fn shrunk(&mut self, entry: u16, bytes: impl Fn(u16) -> u32) {
-        if self.patience > 0 {
+        if self.heap_ttl > 0 {
             self.sink(usize::from(self.place[usize::from(entry)]), &bytes);
         }
     }

@@ -290,7 +290,7 @@ impl<P: Packet> Cake<P> {
         let longest = self.longest.get_or_insert_with(|| Box::new(Longest::new()));
         let (tin, flow) = longest.first(|entry| bytes_of(&self.tins, entry));
         let Some(first) = self.pop(tin, flow) else {
-            self.longest.iter_mut().for_each(|longest| longest.give_up());
+            self.longest.iter_mut().for_each(|longest| longest.discard_heap());
             return;
         };
         let owner = &mut self.tins[tin].0;
@@ -466,7 +466,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
             let Some(number) = self.choose(now) else { break };
             if let Some(next) = self.serve(number, &mut with_decaying, now, drops) {
                 if let Some(longest) = &mut self.longest {
-                    longest.wait();
+                    longest.on_dequeue();
                 }
                 return Next::Packet(next);
             }

@@ -42,7 +42,7 @@ fn enter(queue: &mut Cake<Parcel>, from: u32, key: u64, number: usize) -> Vec<u6
 }
 
 #[test]
-fn new_flows_go_first_and_old_ones_in_turn() {
+fn new_flows_go_first_and_old_flows_by_round_robin() {
     // RFC 8290 §4.2, with a quantum of 1514 bytes: one packet, and a second one for the remaining
     // deficit.
     let mut queue = cake(&config(BY_FLOWS));
@@ -55,7 +55,7 @@ fn new_flows_go_first_and_old_ones_in_turn() {
 }
 
 #[test]
-fn a_host_with_three_flows_gets_as_much_as_one_with_one() {
+fn hosts_share_equally_whatever_their_number_of_flows() {
     for (isolation, most) in [(BY_SOURCES, 110..=130), (BY_FLOWS, 55..=65)] {
         let mut queue = cake(&config(isolation));
         for flow in 1..=3 {
@@ -69,7 +69,7 @@ fn a_host_with_three_flows_gets_as_much_as_one_with_one() {
 }
 
 #[test]
-fn eight_flows_of_one_set_have_queues_of_their_own() {
+fn eight_way_set_associative_hash_separates_eight_flows() {
     // Høiland-Jørgensen et al. 2018, section 3.1: flows collide only when all eight ways are taken.
     let same = |key: &u64| HashKey(0).of(*key) as usize % QUEUES / 8 == 5;
     let keys: Vec<u64> = (0..).filter(same).take(9).collect();
@@ -84,7 +84,7 @@ fn eight_flows_of_one_set_have_queues_of_their_own() {
 }
 
 #[test]
-fn packets_count_what_they_take_on_the_line() {
+fn framing_overhead_counts_in_packet_size() {
     let bytes = |overhead, least, cells, packet| Framing { overhead, least, cells }.bytes(packet);
     assert_eq!(bytes(38, 84, Cells::None, 40), 84);
     assert_eq!(bytes(38, 84, Cells::None, 1500), 1538);
@@ -112,7 +112,7 @@ fn a_shaper_spaces_packets_by_its_rate() {
 }
 
 #[test]
-fn a_slow_rate_makes_targets_longer() {
+fn a_slow_rate_raises_target_and_interval() {
     // 1514 bytes at 1 Mbit/s take 12.112 ms. The target is one and a half of that, and the interval
     // is longer by as much as the target has grown.
     let shaper = Some("1 Mbit/s".parse().unwrap());
@@ -122,7 +122,7 @@ fn a_slow_rate_makes_targets_longer() {
 }
 
 #[test]
-fn without_room_the_flow_with_the_most_bytes_loses_its_oldest() {
+fn overflow_drops_the_head_of_the_flow_with_the_most_bytes() {
     let memory = 6 * 1500;
     let mut queue = cake(&CakeConfig { memory, ..config(BY_FLOWS) });
     assert_eq!(enter(&mut queue, 0, 1, 4), []);
@@ -132,7 +132,7 @@ fn without_room_the_flow_with_the_most_bytes_loses_its_oldest() {
 }
 
 #[test]
-fn notices_of_routers_have_the_tin_of_the_control_of_the_network() {
+fn icmp_is_in_the_tin_of_class_cs6() {
     // RFC 4594 §3.1: CS6. In diffserv3 that is the latency-sensitive tin, with a quarter of the
     // rate; best effort is the first tin.
     assert_eq!([Tins::Diffserv3.of(true), Tins::Diffserv3.of(false)], [2, 0]);
@@ -163,7 +163,7 @@ fn signals(ect: bool, wait: u64, millis: u64) -> Vec<u64> {
 }
 
 #[test]
-fn late_packets_are_signalled_faster_by_the_square_root_of_their_number() {
+fn cobalt_signal_intervals_shrink_with_the_square_root_of_the_count() {
     // RFC 8289 §5.3: after an interval, and then after 100 / sqrt(n) ms: 70.7, 57.7, 50, 44.7. In
     // Linux the first signal of a new flow is due at once.
     for ect in [false, true] {
@@ -177,7 +177,7 @@ fn late_packets_are_signalled_faster_by_the_square_root_of_their_number() {
 }
 
 #[test]
-fn blue_drops_more_while_there_is_no_room_and_less_without_packets() {
+fn blue_probability_rises_on_overflow_and_falls_on_idle() {
     // 1/256 more at an overflow, at most once in a target; 1/4096 less at a turn with an empty
     // queue.
     let params = Params { target: 5_000_000, interval: 100_000_000, packet_time: 0 };
@@ -202,7 +202,7 @@ fn blue_drops_more_while_there_is_no_room_and_less_without_packets() {
 }
 
 #[test]
-fn the_heap_finds_the_longest_of_all_flows() {
+fn the_heap_finds_the_flow_with_the_most_bytes() {
     let mut longest = Longest::new();
     let mut bytes = vec![0_u32; QUEUES * MOST_TINS];
     let mut random = Random::new(1, "heap");
@@ -210,7 +210,7 @@ fn the_heap_finds_the_longest_of_all_flows() {
         *entry = random.up_to(1_000_000) as u32;
     }
     for _ in 0..3 {
-        longest.give_up();
+        longest.discard_heap();
         let most = *bytes.iter().max().unwrap();
         let (tin, flow) = longest.first(|entry| bytes[usize::from(entry)]);
         let first = entry(tin, flow);

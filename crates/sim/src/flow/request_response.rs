@@ -1,6 +1,6 @@
-//! Request-response flows: requests, and the sessions of web pages.
+//! Request-response flows: requests over one connection, and web page loads (`begin_page`).
 
-use super::{Dialogue, Kind, Page};
+use super::{Kind, Page, RequestResponse};
 use crate::application::{Answer, Ask, Program};
 use crate::world::World;
 use tcplab_model::schema::{Requests, WebPlan};
@@ -20,25 +20,25 @@ impl<'a> World<'a> {
         let answer = Answer::to(spec.request.0, spec.response.0, !spec.server_time.is_zero());
         let programs = [Program::Answer(answer), Program::Ask(Ask::default())];
         let pair = self.add_connection(number, programs, false);
-        Kind::Requests(Dialogue { pair, spec, asked: 0 })
+        Kind::Requests(RequestResponse { pair, spec, asked: 0 })
     }
 
     /// Sends the first request.
     pub fn begin_requests(&mut self, number: usize) {
-        let Kind::Requests(Dialogue { pair, .. }) = self.flows[number].kind else { return };
+        let Kind::Requests(RequestResponse { pair, .. }) = self.flows[number].kind else { return };
         self.ask(pair);
         self.open(2 * pair + 1);
-        self.tell_memory(2 * pair + 1);
+        self.update_memory_pressure(2 * pair + 1);
         self.serve(2 * pair + 1);
     }
 
     /// Sends the next request of a flow over the connection.
     fn ask(&mut self, pair: usize) {
         let flow = self.connections.pairs[pair].flow;
-        let Kind::Requests(dialogue) = &mut self.flows[flow].kind else { return };
-        let (request, response) = (dialogue.spec.request.0, dialogue.spec.response.0);
-        let which = dialogue.asked;
-        dialogue.asked += 1;
+        let Kind::Requests(requests) = &mut self.flows[flow].kind else { return };
+        let (request, response) = (requests.spec.request.0, requests.spec.response.0);
+        let which = requests.asked;
+        requests.asked += 1;
         self.note_begin(pair, which, response);
         if let Program::Ask(ask) = &mut self.connections.ends[2 * pair + 1].program {
             ask.begin(request, response);
@@ -49,7 +49,7 @@ impl<'a> World<'a> {
     pub fn begin_page(&mut self, number: usize) {
         let Kind::Web(page) = &self.flows[number].kind else { return };
         for _ in 0..page.spec.at_once {
-            self.begin_session_over_new(number);
+            self.begin_session_on_new_connection(number);
         }
     }
 
@@ -61,7 +61,7 @@ impl<'a> World<'a> {
         Some((page.begun as u64 - 1, session.request, session.size))
     }
 
-    fn begin_session_over_new(&mut self, number: usize) {
+    fn begin_session_on_new_connection(&mut self, number: usize) {
         let Some((which, request, response)) = self.take_session(number) else { return };
         let is_slow = self.server_time(number).is_some();
         // The size of the request is known only when the request comes.
@@ -70,7 +70,7 @@ impl<'a> World<'a> {
         let pair = self.add_connection(number, programs, true);
         self.begin_session(pair, (which, request, response));
         self.open(2 * pair + 1);
-        self.tell_memory(2 * pair + 1);
+        self.update_memory_pressure(2 * pair + 1);
         self.serve(2 * pair + 1);
     }
 
@@ -91,8 +91,8 @@ impl<'a> World<'a> {
         let number = self.connections.pairs[pair].flow;
         self.flows[number].completed += 1;
         match &self.flows[number].kind {
-            Kind::Requests(dialogue) if dialogue.goes_on() => {
-                let think = dialogue.spec.think;
+            Kind::Requests(requests) if requests.has_more() => {
+                let think = requests.spec.think;
                 if think.is_zero() {
                     self.ask(pair);
                 } else {
@@ -107,7 +107,7 @@ impl<'a> World<'a> {
                 self.leave(end);
                 // The FIN leaves before the next SYN.
                 self.serve(end);
-                self.begin_session_over_new(number);
+                self.begin_session_on_new_connection(number);
             }
             _ => self.finish(end),
         }
@@ -115,15 +115,15 @@ impl<'a> World<'a> {
 
     /// The end sends no more requests, and waits for the other one to close too.
     fn finish(&mut self, end: usize) {
-        self.asked_all(end).close();
+        self.end_requests(end).close();
     }
 
     /// The end sends no more requests, and does not wait.
     fn leave(&mut self, end: usize) {
-        self.asked_all(end).orphan();
+        self.end_requests(end).orphan();
     }
 
-    fn asked_all(&mut self, end: usize) -> &mut Endpoint {
+    fn end_requests(&mut self, end: usize) -> &mut Endpoint {
         let end = &mut self.connections.ends[end];
         if let Program::Ask(ask) = &mut end.program {
             ask.finish();
@@ -140,7 +140,7 @@ impl<'a> World<'a> {
     /// The server time of a flow, if it has one.
     fn server_time(&self, number: usize) -> Option<Duration> {
         let time = match &self.flows[number].kind {
-            Kind::Requests(dialogue) => dialogue.spec.server_time,
+            Kind::Requests(requests) => requests.spec.server_time,
             Kind::Web(page) => page.spec.server_time,
             _ => Duration::ZERO,
         };
@@ -154,7 +154,7 @@ impl<'a> World<'a> {
             Program::Answer(answer) => answer.begin(),
             Program::Send(_) | Program::Receive(_) => return,
         }
-        self.tell_memory(end);
+        self.update_memory_pressure(end);
         self.act(end);
     }
 
@@ -168,7 +168,9 @@ impl<'a> World<'a> {
         let number = self.connections.pairs[pair].flow;
         match &self.flows[number].kind {
             // Other connections fetch the remaining objects.
-            Kind::Web(page) if !page.spec.persistent => self.begin_session_over_new(number),
+            Kind::Web(page) if !page.spec.persistent => {
+                self.begin_session_on_new_connection(number);
+            }
             _ => self.on_done(pair),
         }
     }

@@ -1,4 +1,5 @@
-//! Captures at both ends in one file: data counts where it is sent, and an ACK where it is heard.
+//! Captures at both ends in one file: data counts where it is sent, and an ACK where it is
+//! received.
 
 use crate::packets::{ACK, FIN, PUSH, SYN, SYN_OPTIONS, Segment, Written, read, segment, value};
 use tcplab_capture::{Info, Writer};
@@ -40,7 +41,7 @@ fn at_both(sent: &Written, lost: &[usize]) -> Vec<Seen> {
     seen
 }
 
-fn told(seen: &[Seen]) -> Info {
+fn analysed(seen: &[Seen]) -> Info {
     let mut file = Writer::new(["client", "server"]);
     for packet in seen {
         file.add(packet.interface, packet.time, packet.length, &packet.kept);
@@ -57,9 +58,9 @@ fn without_numbers(mut seen: Vec<Seen>) -> Vec<Seen> {
 }
 
 #[track_caller]
-fn assert_told(told: &Info, columns: &[(&str, &str)]) {
+fn assert_values(info: &Info, columns: &[(&str, &str)]) {
     for (column, expected) in columns {
-        assert_eq!(value(&told.flows, 0, column), *expected, "{column}");
+        assert_eq!(value(&info.flows, 0, column), *expected, "{column}");
     }
 }
 
@@ -85,7 +86,7 @@ fn acknowledge(sent: &mut Written, at: f64, segments: u32) {
 }
 
 #[test]
-fn an_ack_counts_where_it_is_heard() {
+fn an_ack_counts_where_it_is_received() {
     let mut sent = opened();
     data(&mut sent, 20.0, 0, 4);
     // The first of these two ACKs, packet 7, does not arrive.
@@ -98,9 +99,10 @@ fn an_ack_counts_where_it_is_heard() {
     sent.client(segment(120.0, FIN | ACK, 9501, 9001, 0));
     sent.server(segment(130.0, FIN | ACK, 9001, 9502, 0));
     sent.client(segment(140.0, ACK, 9502, 9002, 0));
-    for told in [told(&at_both(&sent, &[7])), told(&without_numbers(at_both(&sent, &[7])))] {
-        assert_told(
-            &told,
+    for info in [analysed(&at_both(&sent, &[7])), analysed(&without_numbers(at_both(&sent, &[7])))]
+    {
+        assert_values(
+            &info,
             &[
                 ("handshake_ms", "20.000"),
                 ("duration_s", "0.140"),
@@ -131,14 +133,14 @@ fn an_ack_counts_where_it_is_heard() {
 }
 
 #[test]
-fn the_handshake_of_a_server_ends_when_it_hears_the_ack() {
+fn the_handshake_of_a_server_ends_when_it_receives_the_ack() {
     let mut sent = opened();
     for n in 0..4 {
         sent.server(segment(30.0, ACK, 9001 + 1000 * n, 1001, 1000));
     }
     sent.client(segment(40.0, ACK, 1001, 13_001, 0));
-    assert_told(
-        &told(&at_both(&sent, &[])),
+    assert_values(
+        &analysed(&at_both(&sent, &[])),
         &[
             // 30 and 20 ms of 50.
             ("time_handshake_percent", "60.000"),
@@ -149,15 +151,15 @@ fn the_handshake_of_a_server_ends_when_it_hears_the_ack() {
 }
 
 #[test]
-fn repeated_acks_without_numbers_are_no_copies_where_they_are_sent() {
+fn repeated_acks_without_ip_id_are_no_duplicates_at_one_interface() {
     let mut sent = opened();
     data(&mut sent, 20.0, 0, 5);
     acknowledge(&mut sent, 30.0, 1);
     for n in 0..3 {
         acknowledge(&mut sent, 30.0 + f64::from(n), 1);
     }
-    assert_told(
-        &told(&without_numbers(at_both(&sent, &[]))),
+    assert_values(
+        &analysed(&without_numbers(at_both(&sent, &[]))),
         &[("server_duplicate_acks", "3"), ("server_packets", "10"), ("duplicate_packets", "12")],
     );
 }
@@ -172,11 +174,11 @@ fn captured(is_captured: impl Fn(u64, u32) -> bool) -> Info {
     }
     let mut seen = at_both(&sent, &[]);
     seen.retain(|packet| is_captured(packet.time / 1_000_000, packet.interface));
-    told(&seen)
+    analysed(&seen)
 }
 
 #[test]
-fn the_captures_at_both_ends_may_not_end_together() {
+fn captures_at_both_ends_may_end_at_different_times() {
     // The last packets at either end: half of the round trips.
     let sender_ends = captured(|ms, interface| interface == SERVER || ms < 120);
     let columns = [
@@ -187,7 +189,7 @@ fn the_captures_at_both_ends_may_not_end_together() {
         ("client_rtt_samples", "8"),
         ("client_rtt_max_ms", "20.000"),
     ];
-    assert_told(&sender_ends, &columns);
+    assert_values(&sender_ends, &columns);
     let receiver_ends = captured(|ms, interface| interface == CLIENT || ms < 120);
     let columns = [
         ("client_bytes", "40000"),
@@ -195,5 +197,5 @@ fn the_captures_at_both_ends_may_not_end_together() {
         ("client_rtt_min_ms", "20.000"),
         ("client_rtt_max_ms", "20.000"),
     ];
-    assert_told(&receiver_ends, &columns);
+    assert_values(&receiver_ends, &columns);
 }

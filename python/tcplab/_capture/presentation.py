@@ -30,27 +30,27 @@ MEANINGS = {"response": "answer", "think": "think time"}
 """Fitted quantities whose name on the screen differs."""
 
 
-def write(told: Characteristics, path: Path) -> None:
+def write(found: Characteristics, path: Path) -> None:
     """Writes a model: an experiment with traffic like this."""
-    model = told.experiment(path.stem)
+    model = found.experiment(path.stem)
     text, _ = as_written(model)
-    comment = "".join(f"# {line}\n" for line in about(told, model))
+    comment = "".join(f"# {line}\n" for line in about(found, model))
     put(f"{comment}\n{text}".encode(), path)
 
 
-def document(told: Characteristics) -> str:
+def document(found: Characteristics) -> str:
     """The tables with a row for each question, as one JSON object."""
-    parts = (f'"{name}": {json_output.rows(getattr(told, name))}' for name in SUMMARY)
+    parts = (f'"{name}": {json_output.rows(getattr(found, name))}' for name in SUMMARY)
     return "{" + ", ".join(parts) + "}"
 
 
-def screen(told: Characteristics) -> str:
+def screen(found: Characteristics) -> str:
     """All tables except that of single sessions."""
-    (row,) = told.totals.iter_rows(named=True)
-    parts = [_head(row), _classes(told.classes)]
-    if len(told.fits):
-        parts.append(_fits(told.fits))
-    parts.append(_peers(told.peers))
+    (row,) = found.totals.iter_rows(named=True)
+    parts = [_head(row), _classes(found.classes)]
+    if len(found.fits):
+        parts.append(_fits(found.fits))
+    parts.append(_peers(found.peers))
     return "\n\n".join(parts)
 
 

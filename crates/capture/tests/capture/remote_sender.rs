@@ -1,7 +1,7 @@
-//! A capture at the receiver: the sender's waiting reasons are told although it hears ACKs half a
-//! round trip later, and its data is captured another half later.
+//! A capture at the receiver: the causes of the sender's waits are found although it receives ACKs
+//! half a round trip after their capture, and its data is captured another half later.
 //!
-//! The round trip is 20 ms: data is captured 10 ms after it is sent, and an ACK is heard 10 ms
+//! The round trip is 20 ms: data is captured 10 ms after it is sent, and an ACK is received 10 ms
 //! after it is captured.
 
 use crate::packets::{ACK, SYN, SYN_OPTIONS, Segment, Written, segment, value};
@@ -37,7 +37,7 @@ fn acknowledge(written: &mut Written, at: f64, segments: u32, window: u16) {
     written.client(Segment { options: &options, window, ..it });
 }
 
-/// The milliseconds spent on each reason, out of `whole`, without reasons of zero.
+/// The milliseconds spent on each cause, out of `whole`, without causes of zero.
 fn spent(written: &Written, whole: f64) -> Vec<(&'static str, f64)> {
     let flows = written.info().flows;
     ["handshake", "close", "timeout", "recovery", "peer_window", "application", "window"]
@@ -52,7 +52,7 @@ fn spent(written: &Written, whole: f64) -> Vec<(&'static str, f64)> {
 }
 
 #[test]
-fn what_is_on_its_way_is_the_windows_time_and_a_pause_is_the_applications() {
+fn transit_time_counts_as_window_and_a_pause_as_application() {
     let mut written = opened();
     acknowledge(&mut written, 20.0, 0, 50_000);
     data(&mut written, 40.0, 0, (30, 20));
@@ -62,7 +62,7 @@ fn what_is_on_its_way_is_the_windows_time_and_a_pause_is_the_applications() {
     acknowledge(&mut written, 64.0, 2, 50_000);
     data(&mut written, 94.0, 2, (74, 64));
     acknowledge(&mut written, 94.0, 3, 50_000);
-    // Without data, the last ACK counts as heard after one and a quarter of the last round trip.
+    // Without data, the last ACK counts as received after one and a quarter of the last round trip.
     data(&mut written, 200.0, 3, (180, 94));
     let expected =
         [("handshake", 40.0), ("application", 200.0 - 94.0 - 37.5), ("window", 54.0 + 37.5)];
@@ -70,7 +70,7 @@ fn what_is_on_its_way_is_the_windows_time_and_a_pause_is_the_applications() {
 }
 
 #[test]
-fn a_repair_lasts_until_the_sender_hears_of_its_end() {
+fn recovery_lasts_until_the_sender_receives_the_final_ack() {
     let mut written = opened();
     acknowledge(&mut written, 20.0, 0, 50_000);
     // The second of five segments is lost.
@@ -78,7 +78,7 @@ fn a_repair_lasts_until_the_sender_hears_of_its_end() {
         data(&mut written, 40.0, number, (30, 20));
         acknowledge(&mut written, 40.0, acknowledged, 50_000);
     }
-    // The sender hears of the loss at 50 ms, and of the repair at 70 ms.
+    // The sender detects the loss at 50 ms, and the recovery ends for it at 70 ms.
     data(&mut written, 60.0, 1, (50, 40));
     acknowledge(&mut written, 60.0, 5, 50_000);
     data(&mut written, 80.0, 5, (70, 60));
@@ -88,7 +88,7 @@ fn a_repair_lasts_until_the_sender_hears_of_its_end() {
 }
 
 #[test]
-fn what_was_sent_at_once_fills_the_window_at_once() {
+fn a_burst_fills_the_window_at_its_sending_time() {
     let mut written = opened();
     // Windows are in units of four bytes: four segments.
     acknowledge(&mut written, 20.0, 0, 1000);
@@ -96,16 +96,16 @@ fn what_was_sent_at_once_fills_the_window_at_once() {
     for number in 0..4 {
         data(&mut written, 40.0 + 4.0 * f64::from(number), number, (30, 20));
     }
-    // The ACK is heard at 62 ms.
+    // The sender receives the ACK at 62 ms.
     acknowledge(&mut written, 52.0, 4, 50_000);
     data(&mut written, 72.0, 4, (62, 52));
     assert_eq!(spent(&written, 72.0), [("handshake", 40.0), ("peer_window", 32.0)]);
 }
 
 #[test]
-fn a_syn_ack_that_comes_again_says_that_the_handshake_was_not_over() {
+fn a_retransmitted_syn_ack_extends_the_handshake() {
     let mut written = opened();
-    // The sender does not hear this ACK.
+    // The sender does not receive this ACK.
     written.client(segment(20.0, ACK, 1001, 9001, 0));
     let answer = Segment { options: SYN_OPTIONS, ..segment(1020.0, SYN | ACK, 9000, 1001, 0) };
     written.server(answer);
