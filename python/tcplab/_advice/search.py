@@ -152,9 +152,6 @@ def _search(search: _Search) -> None:
     log.needs_s = found.needs_s
     search.rows = found.rows
     search.is_random = found.is_random
-    if found.finalists:
-        own = pl.col("candidate").is_in([TODAY, *(one.name for one in found.finalists)])
-        search.is_random &= differs(found.rows.filter(own), search.question)
     search.promising = found.promising
 
 
@@ -192,6 +189,10 @@ def _examine(search: _Search) -> None:
                 f"{were(len(several))} examined"
             )
             log.finalists = several
+    if search.is_random:
+        # Settings that are not examined say nothing of those that are.
+        own = [TODAY, *(one.name for one in {*several, *search.promising})]
+        search.is_random = differs(search.rows.filter(pl.col("candidate").is_in(own)), question)
     first = question.seed + FRESH
     with search.stage("evidence", f"evidence {counted(len(several), 'setting')}, fresh seeds"):
         if not search.is_random:
