@@ -174,8 +174,9 @@ impl Loss {
     pub fn take_pending_retransmission(&mut self) -> (bool, bool) {
         let recovery = &mut self.recovery;
         let begins = recovery.is_first_retransmission();
-        let is_owed = std::mem::take(&mut recovery.retransmission_pending);
-        (begins, is_owed && recovery.stalled && recovery.phase == Phase::Loss)
+        let is_for_timeout = recovery.answers_timeout();
+        recovery.retransmission_pending = false;
+        (begins, is_for_timeout)
     }
 
     /// Retransmissions obey the window again.

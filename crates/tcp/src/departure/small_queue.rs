@@ -21,11 +21,22 @@ const MOST: u64 = 1 << 20;
 /// Retransmissions may queue more by this power of two.
 const RETRANSMISSIONS: u32 = 1;
 
+/// A burst at the device.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// The data of the burst.
+    start: u64,
+    end: u64,
+    /// Bytes that have not left.
+    left: u64,
+    /// The memory of the whole burst.
+    memory: u64,
+}
+
 /// The packets of a sender at its device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SmallQueue {
-    /// Per burst: bytes that have not left, and the memory of the whole burst.
-    bursts: VecDeque<(u64, u64)>,
+    bursts: VecDeque<Waiting>,
     /// The memory of all bursts (`sk_wmem_alloc`).
     memory: u64,
     /// Start of the newest burst of new data.
@@ -43,14 +54,15 @@ pub(super) struct SmallQueue {
 
 impl SmallQueue {
     /// Data leaves for the device, in the same burst as before or in a new one.
-    fn add(&mut self, goes_on: bool, bytes: u64) {
+    fn add(&mut self, goes_on: bool, start: u64, bytes: u64) {
         if !goes_on || self.bursts.is_empty() {
-            self.bursts.push_back((0, OVERHEAD));
+            self.bursts.push_back(Waiting { start, end: start, left: 0, memory: OVERHEAD });
             self.memory += OVERHEAD;
         }
-        if let Some((left, memory)) = self.bursts.back_mut() {
-            *left += bytes;
-            *memory += bytes;
+        if let Some(burst) = self.bursts.back_mut() {
+            burst.end = start + bytes;
+            burst.left += bytes;
+            burst.memory += bytes;
             self.memory += bytes;
         }
     }
@@ -58,14 +70,14 @@ impl SmallQueue {
     /// `bytes` have left the device. Returns whether a throttled burst may continue.
     fn remove(&mut self, mut bytes: u64) -> bool {
         let mut is_done = false;
-        while let Some((left, memory)) = self.bursts.front_mut() {
-            let taken = bytes.min(*left);
-            *left -= taken;
+        while let Some(burst) = self.bursts.front_mut() {
+            let taken = bytes.min(burst.left);
+            burst.left -= taken;
             bytes -= taken;
-            if *left > 0 {
+            if burst.left > 0 {
                 break;
             }
-            self.memory -= *memory;
+            self.memory -= burst.memory;
             self.bursts.pop_front();
             is_done = true;
             if bytes == 0 {
@@ -156,11 +168,11 @@ impl Departure {
         self.has_too_much_queued(packet_end.max(end) - start, true, una, is_paced)
     }
 
-    /// Whether the last transmission is still at the device. If so, it is not retransmitted yet
-    /// (`skb_still_in_host_queue`).
-    pub fn waits_for_device(&mut self) -> bool {
+    /// Whether the packet with the byte at `place` is still at the device. If so, it is not
+    /// retransmitted yet (`skb_still_in_host_queue`).
+    pub fn waits_for_device(&mut self, place: u64) -> bool {
         let Some(queue) = &mut self.small_queue else { return false };
-        let waits = !queue.bursts.is_empty();
+        let waits = queue.bursts.iter().any(|burst| (burst.start..burst.end).contains(&place));
         queue.is_throttled |= waits;
         waits
     }
@@ -193,7 +205,7 @@ impl Departure {
         let goes_on = self.is_same_burst(now, is_retransmission.then_some(start));
         let leaves_at = self.data_leaves_at(now);
         let Some(queue) = &mut self.small_queue else { return };
-        queue.add(goes_on, payload.into());
+        queue.add(goes_on, start, payload.into());
         queue.departing = Some((goes_on, leaves_at));
         if !goes_on && !is_retransmission {
             queue.newest = start;

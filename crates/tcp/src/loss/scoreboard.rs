@@ -146,6 +146,12 @@ impl Scoreboard {
         self.segments.front()
     }
 
+    /// When the segment that begins here last left.
+    pub fn left_at(&self, start: u64) -> Option<Time> {
+        let place = self.segments.partition_point(|segment| segment.start < start);
+        self.segments.get(place).map(|segment| segment.left_at)
+    }
+
     /// Whether the oldest segment is SACKed: the receiver has dropped data that it had reported
     /// (reneging).
     #[inline]

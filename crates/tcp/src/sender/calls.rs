@@ -67,9 +67,13 @@ impl Sender {
         self.departure.probe_closed_window();
     }
 
-    /// The device has transmitted: throttled data continues.
+    /// The device has transmitted: throttled data continues, and retransmissions go first
+    /// (`tcp_tsq_write`).
     pub fn resume(&mut self) {
         self.departure.resume();
+        if self.loss.recovery().is_recovering() {
+            self.loss.retransmit_lost();
+        }
     }
 
     /// A segment was discarded. Discarded segments trigger no transmission

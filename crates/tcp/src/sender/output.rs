@@ -110,6 +110,8 @@ impl Sender {
         };
         if restarts && is_for_timeout {
             self.arm_rto_after_timeout(context);
+        } else if restarts && self.loss.is_reordering_over(now) {
+            self.arm_rto_from_departure(context);
         } else if restarts {
             self.arm_rto(context);
         }
@@ -204,6 +206,7 @@ impl Sender {
                 || self.departure.continues_retransmission(now, lost.start)
                 || !(self.is_held_by_pacing(context)
                     || self.is_queue_full_for(context, (lost.start, lost.end()))))
+            && !self.is_lost_at_device(context, lost.start)
         {
             return Some(self.retransmission(lost.start, lost.end()));
         }
@@ -217,6 +220,31 @@ impl Sender {
         self.departure.is_queue_full_for_retransmission(range, self.una, is_paced)
     }
 
+    /// Whether the lost packet that begins here has yet to leave the device. Then nothing is sent
+    /// again before the next ACK, or before the device has transmitted (`__tcp_retransmit_skb`,
+    /// which says `-EBUSY`). The attempt counts for the undo of the episode.
+    #[inline]
+    fn is_lost_at_device(&mut self, context: Context<'_>, start: u64) -> bool {
+        self.departure.has_small_queue() && self.finds_lost_at_device(context, start)
+    }
+
+    #[cold]
+    fn finds_lost_at_device(&mut self, context: Context<'_>, start: u64) -> bool {
+        if self.departure.continues_retransmission(context.now, start)
+            || !self.departure.waits_for_device(start)
+        {
+            return false;
+        }
+        let end = self.departure.packet_end(start).unwrap_or(start);
+        let segments = end.saturating_sub(start).div_ceil(self.mss.into()).max(1);
+        self.loss.note_failed_retransmission(start, segments);
+        self.loss.hold_retransmissions();
+        if self.loss.recovery().answers_timeout() {
+            self.arm_rto_after_timeout(context);
+        }
+        true
+    }
+
     /// A lost or suspected segment, when no new data may leave.
     #[inline(never)]
     fn select_without_new_data(&mut self, context: Context<'_>, in_flight: u64) -> Option<Data> {
@@ -226,7 +254,9 @@ impl Sender {
         }
         if self.loss.recovery().may_retransmit(false) {
             self.loss.give_up_frto();
-            if let Some(lost) = self.next_lost(context.now) {
+            if let Some(lost) = self.next_lost(context.now)
+                && !self.is_lost_at_device(context, lost.start)
+            {
                 return Some(self.retransmission(lost.start, lost.end()));
             }
         }

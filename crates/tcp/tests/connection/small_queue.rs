@@ -79,3 +79,22 @@ fn a_burst_has_the_timestamp_of_its_departure() {
     assert_eq!(after, [100, 100, 110, 110]);
     peer.ignores(ms(100));
 }
+
+#[test]
+fn a_probe_that_cannot_leave_keeps_the_rto_and_a_packet_at_the_device_is_not_retransmitted() {
+    // After two round trips tcp_send_loss_probe finds too much data at the device, and
+    // tcp_rearm_rto counts from the departure of the oldest segment: 300 ms. The packet to be
+    // retransmitted then is still at the device (__tcp_retransmit_skb returns -EBUSY). The
+    // retransmission leaves when the device has sent that packet (tcp_tsq_write): one segment, the
+    // window after a timeout.
+    let mut peer = behind_device(linux());
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..4_001));
+    peer.silence(ms(299));
+    assert_eq!(peer.end.counters().timeouts, 0);
+    peer.silence(ms(310));
+    assert_eq!(peer.end.counters().timeouts, 1);
+    assert!(!peer.leaves(ms(320)) && peer.leaves(ms(320)));
+    peer.gets(ms(320), data(1..1_001));
+    peer.silence(ms(321));
+}
