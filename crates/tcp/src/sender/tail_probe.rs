@@ -98,7 +98,7 @@ impl Sender {
     /// No probe could leave: the RTO runs from when the oldest segment left, and not from now
     /// (`tcp_send_loss_probe` leaves `icsk_pending` as it is for `tcp_rearm_rto`).
     #[cold]
-    fn arm_rto_without_probe(&mut self, context: Context<'_>) {
+    pub(crate) fn arm_rto_without_probe(&mut self, context: Context<'_>) {
         let rto = self.remaining_rto(context).max(Duration::from_micros(1));
         let wait = rto + self.pacing_delay(context);
         self.timer.set(context, Kind::Retransmit, wait);
