@@ -43,7 +43,7 @@ pub use loss::Loss;
 pub use network::{Event, MOST, Network, Order};
 pub use observer::{Observer, Point, Reason};
 pub use occupancy::Occupancy;
-pub use packet::{Departure, Packet};
+pub use packet::{Admission, Departure, Packet};
 pub use queue::cake::{AckFilter, CakeConfig, Cells, Framing, Isolation, Tins};
 pub use queue::codel::CoDelConfig;
 pub use queue::dualpi2::{DualPi2Config, DualScheduler};

@@ -7,7 +7,7 @@ use crate::lane::medium::Medium;
 use crate::lane::teller::Teller;
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
-use crate::packet::{Departure, Packet};
+use crate::packet::{Admission, Departure, Packet};
 use crate::random::Random;
 use crate::route::{EndpointId, Flow, LaneId, RouteId, Routes};
 use crate::timers::{ConnectionTimer, TimerId, Timers};
@@ -172,15 +172,15 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.forward(route.0, &packet);
     }
 
-    /// The same for a packet that a queue of the sending host may hold back.
+    /// The same for a packet that a queue of the sending host may hold back or refuse.
     #[cold]
-    pub fn send_own(&mut self, route: RouteId, packet: P, departure: Departure) {
+    pub fn send_own(&mut self, route: RouteId, packet: P, departure: Departure) -> Admission {
         let lane = self.routes.lane(route.0);
         if self.lanes[lane as usize].enters_managed() {
-            self.enter_managed(lane, route.0, packet, departure);
-        } else {
-            self.send(route, packet);
+            return self.enter_managed(lane, route.0, packet, departure);
         }
+        self.send(route, packet);
+        Admission::Accepted
     }
 
     /// Moves packets until one arrives or a timer expires, up to `until`.
@@ -315,7 +315,9 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
             Fate::Follows => {}
             Fate::Dropped => self.drop(now, place, Reason::Full, packet),
             Fate::Lost(begins, reason) => self.drop(begins, place, reason, packet),
-            Fate::Open => self.enter_managed(lane, place, *packet, Departure::default()),
+            Fate::Open => {
+                self.enter_managed(lane, place, *packet, Departure::default());
+            }
         }
     }
 
@@ -332,14 +334,21 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
 
     /// Puts a packet on a managed lane.
     #[inline(never)]
-    fn enter_managed(&mut self, lane: u32, place: u32, packet: P, departure: Departure) {
+    fn enter_managed(
+        &mut self,
+        lane: u32,
+        place: u32,
+        packet: P,
+        departure: Departure,
+    ) -> Admission {
         let mut teller =
             Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
         let lane_state = &mut self.lanes[lane as usize];
-        lane_state.enter(self.now, place, packet, departure, &mut teller);
+        let admission = lane_state.enter(self.now, place, packet, departure, &mut teller);
         if let Some(at) = lane_state.next_look() {
             self.agenda.set(lane, at);
         }
+        admission
     }
 
     /// Handles a managed lane that is due; a packet may have arrived.

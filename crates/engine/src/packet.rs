@@ -11,6 +11,24 @@ pub struct Departure {
     pub at: Time,
     /// The next packet belongs to the same burst.
     pub goes_on: bool,
+    /// The sender acts on the [`Admission`], so no [`Event::Left`](crate::Event::Left) reports a
+    /// burst that is dropped whole.
+    pub is_answered: bool,
+}
+
+/// The answer of a sending host's own queue to a complete burst, as Linux returns it to the sender
+/// (`net_xmit_eval`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// The burst is in the queue (`NET_XMIT_SUCCESS`), or is not complete.
+    #[default]
+    Accepted,
+    /// The burst is in the queue, and another of the same flow was dropped (`NET_XMIT_CN`).
+    Crowded,
+    /// The burst is dropped, and counts as sent (`NET_XMIT_CN`).
+    Dropped,
+    /// The burst is dropped, and was not sent (`NET_XMIT_DROP`).
+    Refused,
 }
 
 /// The properties of a packet that the engine uses. Packets are small values, copied from lane to

@@ -380,3 +380,27 @@ fn tx_completions_are_reported_for_each_packet() {
     }
     assert_eq!(seen, [(0, "left", 3), (1, "left", 1), (2, "left", 2), (6, "arrived", 1)]);
 }
+
+#[test]
+fn a_sender_hears_of_packets_dropped_at_one_time_in_their_order() {
+    // 1500 bytes take 1714.2857 us, so the packets leave the queue at fractions of a nanosecond. At
+    // an interval of 10 us CoDel then drops several at once.
+    let (target, interval) = (Duration::from_micros(5), Duration::from_micros(10));
+    let codel = Discipline::CoDel(CoDelConfig { target, interval, mtu: 1500, ecn: false });
+    let mut config = lane("a>b", "7 Mbit/s", "5 ms", QueueLimit::Packets(1000));
+    (config.tells_sender, config.discipline) = (true, Some(codel));
+    let mut network = Network::new([config], 1);
+    let route = network.add_route(&[LaneId(0)], EndpointId(7));
+    for number in 0..100 {
+        network.send(route, Parcel { number, bytes: 1500 });
+    }
+    let (mut left, mut arrived) = (Vec::new(), 0);
+    while let Some(event) = network.next(Time::ZERO + Duration::from_secs(1)) {
+        match event {
+            Event::Left { packet, .. } => left.push(packet.number),
+            _ => arrived += 1,
+        }
+    }
+    assert!(arrived < 50, "{arrived} packets arrive, so few are dropped together");
+    assert_eq!(left, (0..100).collect::<Vec<_>>());
+}

@@ -90,14 +90,16 @@ impl Cpus {
         at: Time,
     ) {
         let now = network.now();
-        let departure = Departure { at, goes_on: false };
+        let departure = Departure { at, ..Departure::default() };
         let Some(cpu) = &mut self.by_node[node] else {
-            return network.send_own(route, packet, departure);
+            network.send_own(route, packet, departure);
+            return;
         };
         let cost = cpu.cost_of(&packet);
         let ready_at = if cost.is_zero() { cpu.free_at } else { cpu.spend(now, cost) };
         if ready_at <= now && cpu.leaving.is_empty() {
-            return network.send_own(route, packet, departure);
+            network.send_own(route, packet, departure);
+            return;
         }
         cpu.leaving.push_back((ready_at, route, packet, at));
         cpu.arm(network);

@@ -17,7 +17,7 @@ use crate::recorder::{Recorder, Show};
 use crate::routers::Routers;
 use crate::udp::Reassembly;
 use std::collections::{BTreeMap, BTreeSet};
-use tcplab_engine::{Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId};
+use tcplab_engine::{Admission, Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId};
 use tcplab_model::memory::{CAPTURED, DROP, Held, PACKET, ROW};
 use tcplab_model::{FlowPlan, PathMtu, Plan, Samples, StackPlan, Stopped, Watch};
 use tcplab_tables::Produced;
@@ -252,7 +252,7 @@ impl<'a> World<'a> {
     #[expect(clippy::inline_always, reason = "every event passes here")]
     #[inline(always)]
     fn next<const BEFORE: bool>(&mut self, end: Time) -> Option<Event<Packet>> {
-        if !self.woken.is_empty() {
+        while !self.woken.is_empty() {
             if let Some(event) = self.network.next_now() {
                 return Some(event);
             }
@@ -477,7 +477,18 @@ impl<'a> World<'a> {
     #[inline]
     pub fn serve(&mut self, end: usize) {
         self.answer(end);
+        if self.connections.ends[end].endpoint.take_resumption() {
+            return self.resume_later(end);
+        }
         self.act(end);
+    }
+
+    /// Lets a throttled sender continue once all packets of the nanosecond have been received, as a
+    /// kernel does in a tasklet.
+    #[cold]
+    pub(super) fn resume_later(&mut self, end: usize) {
+        self.resuming.push(end);
+        self.put_off(end);
     }
 
     /// Lets the application act, sends what that allows, and sets the end's timers.
@@ -534,6 +545,9 @@ impl<'a> World<'a> {
         }
         if self.memory.is_some() {
             self.count_memory(end);
+        }
+        if self.connections.ends[end].endpoint.take_resumption() {
+            self.resume_later(end);
         }
         if self.connections.ends[end].is_passing {
             self.look_whether_over(end);
@@ -730,33 +744,63 @@ fn send_what_may_leave(
     from: (u32, RouteId),
 ) {
     let from = (from.0 as usize, from.1);
-    while let Some(segment) = endpoint.poll_transmit(now) {
-        if endpoint.has_small_queue() {
-            send_own(now, endpoint, onto, from, Some(segment));
-        } else {
-            send(onto, from, Packet::Tcp(segment));
-        }
-    }
     if endpoint.has_small_queue() {
-        send_own(now, endpoint, onto, from, None);
+        return send_bursts(now, endpoint, onto, from);
+    }
+    while let Some(segment) = endpoint.poll_transmit(now) {
+        send(onto, from, Packet::Tcp(segment));
     }
 }
 
-/// Puts the previous segment, or the last one, into the queue of the host's own device.
+/// Puts bursts into the queue of the host's own device, and tells the endpoint which of them the
+/// queue refuses or drops.
 #[cold]
-fn send_own(
+fn send_bursts(
     now: Time,
     endpoint: &mut Endpoint,
     (network, cpus): &mut Onto<'_>,
     (host, route): (usize, RouteId),
-    segment: Option<Segment>,
 ) {
-    let Some((segment, at, goes_on)) = endpoint.pass_to_device(now, segment) else { return };
-    let packet = Packet::Tcp(segment);
-    match cpus {
-        None => network.send_own(route, packet, Departure { at, goes_on }),
+    if let Some(cpus) = cpus {
         // The processor has handled the packets one by one.
-        Some(cpus) => cpus.send(network, host, route, packet, at),
+        while let Some(segment) = endpoint.poll_transmit(now) {
+            let (_, at) = endpoint.take_departing(now);
+            cpus.send(network, host, route, Packet::Tcp(segment), at);
+        }
+        return;
+    }
+    // Segments of new data that left in this event.
+    let mut sent = 0;
+    let mut burst: Vec<(Segment, Time, bool)> = Vec::new();
+    loop {
+        let before = endpoint.before_burst();
+        burst.clear();
+        while let Some(segment) = endpoint.poll_transmit(now) {
+            let (goes_on, at) = endpoint.take_departing(now);
+            burst.push((segment, at, goes_on));
+            if endpoint.ends_burst(now) {
+                break;
+            }
+        }
+        let (Some(&(first, ..)), Some(&(last, ..))) = (burst.first(), burst.last()) else { return };
+        let mut admission = Admission::Accepted;
+        for (number, &(segment, at, _)) in burst.iter().enumerate() {
+            let goes_on = burst.get(number + 1).is_some_and(|&(.., goes_on)| goes_on);
+            let departure = Departure { at, goes_on, is_answered: true };
+            admission = network.send_own(route, Packet::Tcp(segment), departure);
+        }
+        match admission {
+            Admission::Accepted => sent += endpoint.new_since(&before),
+            Admission::Refused => {
+                if !endpoint.on_refused(now, &before, (&first, &last), sent) {
+                    return;
+                }
+            }
+            Admission::Crowded | Admission::Dropped => {
+                let is_newest = admission == Admission::Dropped;
+                endpoint.on_dropped(now, &before, (burst.len() as u64, sent), is_newest);
+            }
+        }
     }
 }
 

@@ -41,6 +41,10 @@ struct Controller {
     validation: CwndValidation,
 }
 
+/// The part of the state before a burst that a refusal restores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before(Option<(Option<CwndReduction>, CwndValidation)>);
+
 impl CongestionWindow {
     pub fn new(initial: u64) -> Self {
         Self {
@@ -252,6 +256,18 @@ impl CongestionWindow {
     /// The window after a finished reduction, where it depends on the course of the reduction.
     pub fn final_cwnd(&self, in_flight: u64, burst: u64) -> Option<u64> {
         self.controller.as_ref()?.reduction.as_ref()?.final_cwnd(in_flight, burst)
+    }
+
+    /// The state of reduction and validation before the burst that is about to leave.
+    pub fn before_burst(&self) -> Before {
+        Before(self.controller.as_ref().map(|it| (it.reduction, it.validation)))
+    }
+
+    /// The burst since `before` has not left after all.
+    pub fn take_back(&mut self, before: Before) {
+        if let (Some(controller), Before(Some(before))) = (&mut self.controller, before) {
+            (controller.reduction, controller.validation) = before;
+        }
     }
 
     /// A segment leaves.

@@ -16,6 +16,7 @@ mod tso;
 pub(crate) use calls::WriteCall;
 pub(crate) use data::Data;
 pub(crate) use path_mtu::{MtuProbe, ProbeConditions};
+pub(crate) use small_queue::Before;
 pub(crate) use tso::{BurstRequest, BurstSizing, NextBurst, min_limit};
 
 use crate::on_demand::{AtRest, OnDemand};
@@ -49,7 +50,7 @@ pub(crate) struct Departure {
 }
 
 /// The burst in progress, and the earliest time of the next one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Bursts {
     tso: Tso,
     pacing: Pacing,

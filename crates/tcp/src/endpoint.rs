@@ -34,7 +34,7 @@ mod input;
 mod keepalive;
 pub(crate) mod memory_pressure;
 mod path_mtu;
-mod small_queue;
+pub(crate) mod small_queue;
 pub(crate) mod snapshot;
 pub(crate) mod time_wait;
 

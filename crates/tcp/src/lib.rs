@@ -112,6 +112,7 @@ mod timer;
 
 pub use endpoint::fast_open::CachedCookie;
 pub use endpoint::memory_pressure::{GUARANTEED, MemoryPressure};
+pub use endpoint::small_queue::BeforeBurst;
 pub use endpoint::snapshot::{RttSummary, Snapshot};
 pub use endpoint::time_wait::TimeWait;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};

@@ -38,6 +38,16 @@ pub(crate) struct Loss {
     undo: Undo,
 }
 
+/// The part of the state before a burst that a refusal restores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    recovery: Recovery,
+    tlp: TailProbe,
+    segments: usize,
+    /// Where the next rate sample begins.
+    beginning: Option<(Time, Time)>,
+}
+
 impl AtRest for Loss {
     fn at_rest() -> &'static Self {
         static AT_REST: LazyLock<Loss> = LazyLock::new(Loss::default);
@@ -174,8 +184,9 @@ impl Loss {
     pub fn take_pending_retransmission(&mut self) -> (bool, bool) {
         let recovery = &mut self.recovery;
         let begins = recovery.is_first_retransmission();
-        let is_owed = std::mem::take(&mut recovery.retransmission_pending);
-        (begins, is_owed && recovery.stalled && recovery.phase == Phase::Loss)
+        let is_for_timeout = recovery.answers_timeout();
+        recovery.retransmission_pending = false;
+        (begins, is_for_timeout)
     }
 
     /// Retransmissions obey the window again.
@@ -187,6 +198,64 @@ impl Loss {
     /// No new data can be sent: F-RTO ends (RFC 5682 §3.1 step 2b).
     pub fn give_up_frto(&mut self) {
         self.recovery.give_up_frto();
+    }
+}
+
+/// Refusals by the host's queue.
+impl Loss {
+    /// The state before the burst that is about to leave.
+    pub fn before_burst(&self) -> Before {
+        Before {
+            recovery: self.recovery,
+            tlp: self.tlp,
+            segments: self.scoreboard.outstanding() as usize,
+            beginning: self.scoreboard.rates.as_ref().map(|rates| rates.beginning()),
+        }
+    }
+
+    /// Segments of new data that have left since `before`.
+    pub fn new_since(&self, before: &Before) -> u64 {
+        self.scoreboard.outstanding().saturating_sub(before.segments as u64)
+    }
+
+    /// Whether a tail loss probe has left since `before`.
+    pub fn has_probed_since(&self, before: &Before) -> bool {
+        self.tlp.end.is_some() && self.tlp.end != before.tlp.end
+    }
+
+    /// New data was refused, and has not left.
+    pub fn take_back(&mut self, before: &Before) {
+        self.scoreboard.take_back(before.segments, before.beginning);
+        (self.recovery, self.tlp) = (before.recovery, before.tlp);
+        self.tlp.clear_pending();
+    }
+
+    /// The retransmission of `range` was refused: nothing is retransmitted for now.
+    pub fn take_retransmissions_back(&mut self, range: std::ops::Range<u64>) {
+        self.scoreboard.take_retransmissions_back(range);
+        self.hold_retransmissions();
+    }
+
+    /// A probe that retransmits the last segment was refused.
+    pub fn take_probe_back(&mut self, before: &Before) {
+        self.tlp = before.tlp;
+        self.tlp.clear_pending();
+    }
+
+    /// Whether the burst after `before` is the retransmission that follows a timeout.
+    pub fn answers_timeout(before: &Before) -> bool {
+        before.recovery.answers_timeout()
+    }
+
+    /// The end of the outstanding probe.
+    pub fn probe_end(&self) -> Option<u64> {
+        self.tlp.end
+    }
+
+    /// The recovery point of an episode that begins while a burst leaves is the SND.NXT before that
+    /// burst; an outstanding probe stays outstanding.
+    pub fn begin_before_burst(&mut self, nxt: u64, probe_end: Option<u64>) {
+        (self.recovery.end, self.tlp.end) = (nxt, probe_end);
     }
 }
 

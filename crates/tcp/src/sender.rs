@@ -20,6 +20,7 @@ pub(crate) mod on_ack;
 mod output;
 mod path_mtu;
 mod recovery;
+pub(crate) mod refusal;
 mod reordering;
 pub(crate) mod resegment;
 mod rto_timer;
@@ -138,6 +139,9 @@ impl Sender {
         let (cwnd, windows) =
             (self.congestion.controller_cwnd(), self.congestion.buffered_windows());
         self.departure.init_buffer_space(cwnd, windows);
+        if self.departure.take_early_refusal() {
+            self.enter_cwr(Context { now: since, settings }, 0);
+        }
     }
 
     /// Replaces the controller; the new one is built with the window in effect.

@@ -136,6 +136,18 @@ impl DeliveryRate {
         }
     }
 
+    /// The beginning of the next sample, for [`Self::take_back`].
+    #[must_use]
+    pub fn beginning(&self) -> (Time, Time) {
+        (self.first_sent, self.delivered_at)
+    }
+
+    /// The newest `segments` have not left after all. The next sample begins at `beginning`.
+    pub fn take_back(&mut self, segments: usize, beginning: (Time, Time)) {
+        self.departures.truncate(self.departures.len().saturating_sub(segments));
+        (self.first_sent, self.delivered_at) = beginning;
+    }
+
     /// Segments were cut or joined. Each new one begins in the old one at the given place.
     pub fn resegment(&mut self, places: &[usize]) {
         let kept = places.iter().map_while(|&place| self.departures.get(place).copied());

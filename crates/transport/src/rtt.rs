@@ -252,6 +252,12 @@ impl Rtt {
         self.backoff += 1;
     }
 
+    /// The host refused the retransmission: the last timeout does not double the RTO.
+    #[cold]
+    pub fn undo_backoff(&mut self) {
+        self.backoff = self.backoff.saturating_sub(1);
+    }
+
     /// The SYN was retransmitted: data starts with an RTO of at least three seconds (§5.7;
     /// `TCP_TIMEOUT_FALLBACK` in Linux).
     pub fn after_syn_timeout(&mut self, limits: &RtoLimits) {

@@ -14,8 +14,8 @@ use super::wire::PutOff;
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::occupancy::Occupancy;
-use crate::packet::{Departure, Packet};
-use crate::queue::host::Own;
+use crate::packet::{Admission, Departure, Packet};
+use crate::queue::host::{Answers, Own};
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};
@@ -68,7 +68,7 @@ pub(crate) struct Managed<P: Packet> {
 impl<P: Packet> Managed<P> {
     pub fn drop_tail(limit: QueueLimit, kind: Kind) -> Self {
         let queue: Box<dyn Queue<P>> = if kind.tells_sender {
-            Box::new(Own::new(Box::new(DropTail::new(limit)), u32::MAX))
+            Box::new(Own::new(Box::new(DropTail::new(limit)), u32::MAX, Answers::DEFAULT))
         } else {
             Box::new(DropTail::new(limit))
         };
@@ -186,13 +186,14 @@ impl<P: Packet> Managed<P> {
     #[cold]
     fn note_leaving(&mut self, at: Time, place: u32, packet: P) {
         // Dropped packets leave before the packet in transmission.
+        let at = at.in_nanos();
         let later = self.leaving.iter().rev().take_while(|(then, ..)| *then > at).count();
-        self.leaving.insert(self.leaving.len() - later, (at.in_nanos(), place, packet));
+        self.leaving.insert(self.leaving.len() - later, (at, place, packet));
     }
 }
 
 impl<P: Packet> Lane<P> {
-    /// Admits a packet to a managed queue.
+    /// Admits a packet to a managed queue. Returns the answer of a sending host's own queue.
     pub(crate) fn enter<O: Observer<P>>(
         &mut self,
         now: Time,
@@ -200,18 +201,19 @@ impl<P: Packet> Lane<P> {
         packet: P,
         departure: Departure,
         teller: &mut Teller<'_, O>,
-    ) {
+    ) -> Admission {
         self.catch_up(now, teller);
-        let Some(managed) = self.managed.as_deref_mut() else { return };
+        let Some(managed) = self.managed.as_deref_mut() else { return Admission::Accepted };
         if managed.kind.is_observed {
             teller.observer.enter(Point { at: now, place, routes: teller.routes }, &packet);
         }
         let flow = packet.flow(teller.routes.flow(place));
         let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
         if managed.station.is_some() {
-            return self.enter_station(now, queued, departure, teller);
+            self.enter_station(now, queued, departure, teller);
+            return Admission::Accepted;
         }
-        self.accept(now, queued, departure, teller);
+        self.accept(now, queued, departure, teller)
     }
 
     /// Puts a packet into the queue, unless the queue is full.
@@ -222,11 +224,12 @@ impl<P: Packet> Lane<P> {
         queued: Queued<P>,
         departure: Departure,
         teller: &mut Teller<'_, O>,
-    ) {
-        let Some(managed) = self.managed.as_deref_mut() else { return };
+    ) -> Admission {
+        let Some(managed) = self.managed.as_deref_mut() else { return Admission::Accepted };
         managed.count(now, &mut self.occupancy);
         let Queued { place, packet, .. } = queued;
-        let accepted = managed.queue.enqueue_own(now, queued, departure, &mut managed.drops);
+        let (accepted, admission) =
+            managed.queue.enqueue_own(now, queued, departure, &mut managed.drops);
         managed.waiting = managed.queue.waiting();
         if accepted.is_ok() {
             managed.asks_at = match &managed.station {
@@ -234,6 +237,10 @@ impl<P: Packet> Lane<P> {
                 Some(station) => station.look_from(now, managed.asks_at),
             };
         }
+        // The sender of a burst that is dropped whole learns of it by the answer.
+        let is_gone = matches!(admission, Admission::Dropped | Admission::Refused);
+        let tells_sender = managed.kind.tells_sender;
+        managed.kind.tells_sender &= !(is_gone && departure.is_answered);
         if !managed.drops.is_empty() {
             self.tell_drops(now, teller);
         }
@@ -243,13 +250,19 @@ impl<P: Packet> Lane<P> {
             if let Some(managed) = &mut self.managed {
                 managed.tell_sender(now, place, packet);
             }
-            return;
+        }
+        if let Some(managed) = &mut self.managed {
+            managed.kind.tells_sender = tells_sender;
+        }
+        if accepted.is_err() {
+            return admission;
         }
         self.catch_up(now, teller);
         // A packet that finds the transmitter idle has not waited.
         if let Some(Managed { waiting: (packets, bytes), .. }) = self.managed.as_deref() {
             self.occupancy.reach(*packets, *bytes);
         }
+        admission
     }
 
     /// Reports the packets that the queue has dropped.

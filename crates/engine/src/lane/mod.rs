@@ -174,7 +174,7 @@ impl<P: Packet> Lane<P> {
         let mut managed = match config.discipline {
             Some(discipline) if kind.tells_sender => {
                 let queue = discipline.queue(config.queue, random);
-                let own = Own::new(queue, discipline.largest_burst());
+                let own = Own::new(queue, discipline.largest_burst(), discipline.answers());
                 Some(Box::new(Managed::new(Box::new(own), kind)))
             }
             Some(discipline) => {

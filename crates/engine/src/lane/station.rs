@@ -220,7 +220,8 @@ impl<P: Packet> Lane<P> {
         let neighbour = LaneId(teller.routes.lane(queued.place + 1));
         let resolver = self.station().and_then(|station| station.resolver.as_mut());
         let Some(resolver) = resolver.filter(|resolver| !resolver.knows(neighbour)) else {
-            return self.accept(now, queued, departure, teller);
+            self.accept(now, queued, departure, teller);
+            return;
         };
         if let Err(queued) = resolver.hold(now, neighbour, queued) {
             self.counters.dropped_packets += 1;

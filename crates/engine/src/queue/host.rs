@@ -5,7 +5,7 @@
 
 use super::{Drops, Next, Queue, Queued};
 use crate::observer::Reason;
-use crate::packet::{Departure, Packet};
+use crate::packet::{Admission, Departure, Packet};
 use crate::route::Flow;
 use std::collections::VecDeque;
 use tcplab_units::Time;
@@ -74,12 +74,27 @@ impl<P: Packet> Packet for Burst<P> {
     }
 }
 
+/// How a discipline reports drops to the sending host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answers {
+    /// The answer to a burst that is dropped on arrival.
+    pub refusal: Admission,
+    /// The sender also learns of dropped bursts of other flows.
+    pub tells_of_others: bool,
+}
+
+impl Answers {
+    /// The answers of most disciplines (`NET_XMIT_DROP`).
+    pub const DEFAULT: Self = Self { refusal: Admission::Refused, tells_of_others: false };
+}
+
 /// A queue discipline as the queue of a sending host.
 #[derive(Clone, Debug)]
 pub(crate) struct Own<P: Packet> {
     queue: Box<dyn Queue<Burst<P>>>,
     /// Larger bursts, in bytes, are enqueued packet by packet.
     largest: u32,
+    answers: Answers,
     /// The packets of the queued bursts by index, and the free indices.
     bursts: Vec<Vec<Queued<P>>>,
     free: Vec<u32>,
@@ -93,10 +108,11 @@ pub(crate) struct Own<P: Packet> {
 }
 
 impl<P: Packet> Own<P> {
-    pub fn new(queue: Box<dyn Queue<Burst<P>>>, largest: u32) -> Self {
+    pub fn new(queue: Box<dyn Queue<Burst<P>>>, largest: u32, answers: Answers) -> Self {
         Self {
             queue,
             largest,
+            answers,
             bursts: Vec::new(),
             free: Vec::new(),
             coming: Vec::new(),
@@ -123,8 +139,8 @@ impl<P: Packet> Own<P> {
         mut packets: Vec<Queued<P>>,
         departs: Time,
         drops: &mut Drops<P>,
-    ) -> Result<(), Reason> {
-        let Some(&first) = packets.first() else { return Ok(()) };
+    ) -> (Result<(), Reason>, Admission) {
+        let Some(&first) = packets.first() else { return (Ok(()), Admission::Accepted) };
         let bytes = packets.iter().map(Queued::bytes).sum();
         let place = self.free.pop().unwrap_or(self.bursts.len() as u32);
         let burst = Burst { first: first.packet, bytes, departs, place };
@@ -144,8 +160,16 @@ impl<P: Packet> Own<P> {
         } else {
             self.bursts.push(packets);
         }
+        let Answers { refusal, tells_of_others } = self.answers;
+        let is_told =
+            |dropped: &(Queued<Burst<P>>, Reason)| tells_of_others || dropped.0.flow == flow;
+        let admission = match accepted {
+            Err(_) => refusal,
+            Ok(()) if self.drops.iter().any(is_told) => Admission::Crowded,
+            Ok(()) => Admission::Accepted,
+        };
         self.tell_drops(drops);
-        accepted
+        (accepted, admission)
     }
 
     /// Takes the packets of a burst that has left the queue.
@@ -171,7 +195,7 @@ impl<P: Packet> Queue<P> for Own<P> {
         queued: Queued<P>,
         drops: &mut Drops<P>,
     ) -> Result<(), Reason> {
-        self.enqueue_own(now, queued, Departure::default(), drops)
+        self.enqueue_own(now, queued, Departure::default(), drops).0
     }
 
     fn enqueue_own(
@@ -180,24 +204,29 @@ impl<P: Packet> Queue<P> for Own<P> {
         queued: Queued<P>,
         departure: Departure,
         drops: &mut Drops<P>,
-    ) -> Result<(), Reason> {
+    ) -> (Result<(), Reason>, Admission) {
         self.add(&queued);
         self.coming.push(queued);
         if departure.goes_on {
-            return Ok(());
+            return (Ok(()), Admission::Accepted);
         }
         let packets = std::mem::take(&mut self.coming);
         if packets.iter().map(Queued::bytes).sum::<u32>() <= self.largest {
             return self.enqueue_burst(now, packets, departure.at, drops);
         }
-        let mut refused = None;
+        let (mut refused, mut admission) = (None, Admission::Refused);
         for packet in packets {
             drops.extend(refused.take());
-            let accepted = self.enqueue_burst(now, vec![packet], departure.at, drops);
+            let (accepted, answer) = self.enqueue_burst(now, vec![packet], departure.at, drops);
             refused = accepted.err().map(|reason| (packet, reason));
+            // A burst counts as sent if one of its packets was accepted (`tbf_segment`,
+            // `cake_enqueue`).
+            if admission != Admission::Accepted {
+                admission = answer;
+            }
         }
         // The caller reports the last packet.
-        refused.map_or(Ok(()), |(_, reason)| Err(reason))
+        (refused.map_or(Ok(()), |(_, reason)| Err(reason)), admission)
     }
 
     fn dequeue(&mut self, now: Time, drops: &mut Drops<P>) -> Next<P> {
@@ -232,7 +261,7 @@ mod tests {
     use crate::queue::{DropTail, QueueLimit};
 
     fn own(limit: u64, largest: u32) -> Own<Parcel> {
-        Own::new(Box::new(DropTail::new(QueueLimit::Packets(limit))), largest)
+        Own::new(Box::new(DropTail::new(QueueLimit::Packets(limit))), largest, Answers::DEFAULT)
     }
 
     /// Enqueues a burst of so many packets. Returns whether it is accepted, and how many packets
@@ -242,8 +271,8 @@ mod tests {
         let mut accepted = Ok(());
         for left in (0..packets).rev() {
             let packet = queued(Time::ZERO, Parcel { ect, ..Parcel::default() });
-            let departure = Departure { at: Time::ZERO, goes_on: left > 0 };
-            accepted = queue.enqueue_own(Time::ZERO, packet, departure, &mut drops);
+            let departure = Departure { goes_on: left > 0, ..Departure::default() };
+            accepted = queue.enqueue_own(Time::ZERO, packet, departure, &mut drops).0;
         }
         (accepted.is_ok(), drops.len())
     }
@@ -274,6 +303,34 @@ mod tests {
         // Of five packets, three fit; the caller reports the last one.
         assert_eq!(enter(&mut queue, 5, false), (false, 1));
         assert_eq!(leave(&mut queue), 5);
+    }
+
+    #[test]
+    fn the_sender_gets_an_answer_to_each_burst() {
+        // qdisc_drop of pfifo_enqueue; RED returns NET_XMIT_CN.
+        for refusal in [Admission::Refused, Admission::Dropped] {
+            let queue = DropTail::new(QueueLimit::Packets(1));
+            let answers = Answers { refusal, ..Answers::DEFAULT };
+            let mut queue = Own::new(Box::new(queue), u32::MAX, answers);
+            let mut enter = |goes_on| {
+                let packet = queued(Time::ZERO, Parcel::default());
+                let departure = Departure { goes_on, ..Departure::default() };
+                queue.enqueue_own(Time::ZERO, packet, departure, &mut Vec::new()).1
+            };
+            let answers = [true, false, true, false].map(&mut enter);
+            let accepted = Admission::Accepted;
+            assert_eq!(answers, [accepted, accepted, accepted, refusal]);
+        }
+        // A burst that the queue cuts was sent if one of its packets was.
+        let mut queue = own(3, 1500);
+        let mut enter = |goes_on| {
+            let packet = queued(Time::ZERO, Parcel::default());
+            let departure = Departure { goes_on, ..Departure::default() };
+            queue.enqueue_own(Time::ZERO, packet, departure, &mut Vec::new()).1
+        };
+        let answers = [true, false, true, false, false].map(&mut enter);
+        let accepted = Admission::Accepted;
+        assert_eq!(answers, [accepted, accepted, accepted, accepted, Admission::Refused]);
     }
 
     #[test]
@@ -308,7 +365,8 @@ mod tests {
 
         for ect in [false, true] {
             let limit = QueueLimit::Packets(10);
-            let mut queue = Own::new(Box::new(Marks(DropTail::new(limit))), u32::MAX);
+            let marks = Box::new(Marks(DropTail::new(limit)));
+            let mut queue = Own::new(marks, u32::MAX, Answers::DEFAULT);
             enter(&mut queue, 3, ect);
             for _ in 0..3 {
                 let next = queue.dequeue(Time::ZERO, &mut Vec::new());

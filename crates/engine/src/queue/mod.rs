@@ -22,7 +22,7 @@ pub(crate) mod sfq;
 pub(crate) mod tbf;
 
 use crate::observer::Reason;
-use crate::packet::{Departure, Packet};
+use crate::packet::{Admission, Departure, Packet};
 use crate::random::Random;
 use crate::route::Flow;
 use cake::{Cake, CakeConfig};
@@ -34,6 +34,7 @@ use flows::HashKey;
 use fq::{Fq, FqConfig};
 use fq_codel::{FqCoDel, FqCoDelConfig};
 use fq_pie::{FqPie, FqPieConfig};
+use host::Answers;
 use pie::{PieConfig, PieQueue};
 use policer::{Policer, PolicerConfig};
 use red::{Red, RedConfig, RedQueue};
@@ -105,6 +106,16 @@ impl Discipline {
             Self::Tbf(config) => u32::try_from(config.largest()).unwrap_or(u32::MAX),
             _ => u32::MAX,
         }
+    }
+
+    /// How drops are reported to the sending host (`red_enqueue`, `fq_pie_qdisc_enqueue`,
+    /// `pfifo_tail_enqueue`).
+    pub(crate) fn answers(&self) -> Answers {
+        let refusal = match self {
+            Self::Red { .. } | Self::FqPie(_) => Admission::Dropped,
+            _ => Admission::Refused,
+        };
+        Answers { refusal, tells_of_others: matches!(self, Self::DropHead) }
     }
 
     /// An empty queue. `random` makes the generator for a name.
@@ -180,15 +191,16 @@ pub(crate) trait Queue<P: Packet>: Debug + Copied<P> {
     fn enqueue(&mut self, now: Time, packet: Queued<P>, drops: &mut Drops<P>)
     -> Result<(), Reason>;
 
-    /// Enqueues a packet of the sending host in the host's own queue.
+    /// Enqueues a packet of the sending host in the host's own queue. Also returns the answer
+    /// to the burst that ends with the packet.
     fn enqueue_own(
         &mut self,
         now: Time,
         packet: Queued<P>,
         _departure: Departure,
         drops: &mut Drops<P>,
-    ) -> Result<(), Reason> {
-        self.enqueue(now, packet, drops)
+    ) -> (Result<(), Reason>, Admission) {
+        (self.enqueue(now, packet, drops), Admission::Accepted)
     }
 
     /// The transmitter is idle and asks for a packet, either since now or since the queue last

@@ -125,7 +125,7 @@ impl World<'_> {
         while let Some(cpus) = &mut self.cpus {
             match cpus.step(&mut self.network, host) {
                 Step::Send(route, packet, at) => {
-                    self.network.send_own(route, packet, Departure { at, goes_on: false });
+                    self.network.send_own(route, packet, Departure { at, ..Departure::default() });
                 }
                 Step::Do(Work::Receive(to, packet)) => self.receive(to, packet),
                 Step::Do(Work::EndTimer(end)) => {
@@ -164,9 +164,7 @@ impl World<'_> {
             && endpoint.on_tx_completion(segment.payload)
             && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
         {
-            // A kernel does so in a tasklet, once it has received all packets of the nanosecond.
-            self.resuming.push(sender);
-            self.put_off(sender);
+            self.resume_later(sender);
         }
     }
 }

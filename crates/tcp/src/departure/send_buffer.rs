@@ -55,6 +55,15 @@ struct Packet {
     push: bool,
 }
 
+/// The application's wait for room in the buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Writer {
+    limit: u64,
+    packet: u64,
+    waits_for_space: bool,
+    owes_write_space: bool,
+}
+
 /// Written data that is not acknowledged, and its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer {
@@ -512,6 +521,32 @@ impl SendBuffer {
             self.unsent.push_front(Packet { bytes, push: false });
             self.used += OVERHEAD;
         }
+    }
+
+    /// The state of the application's wait before a burst, which may end it.
+    pub fn writer(&self) -> Writer {
+        Writer {
+            limit: self.limit,
+            packet: self.packet,
+            waits_for_space: self.waits_for_space,
+            owes_write_space: self.owes_write_space,
+        }
+    }
+
+    /// The data sent from `nxt` on has not left after all, and waits as packets of its own. The
+    /// application waits as before, in the state `writer`.
+    pub fn take_back(&mut self, nxt: u64, writer: Writer) {
+        while self.sent_end > nxt
+            && let Some(Sent { memory, push, .. }) = self.sent.pop_back()
+        {
+            let bytes = memory - OVERHEAD;
+            self.sent_end -= bytes;
+            self.unsent.push_front(Packet { bytes, push });
+        }
+        (self.limit, self.packet) = (writer.limit, writer.packet);
+        self.waits_for_space = writer.waits_for_space;
+        self.owes_write_space = writer.owes_write_space;
+        self.push = Push::Done;
     }
 
     /// `bytes` of the first packet leave. Returns whether they end with pushed data.

@@ -141,6 +141,18 @@ impl Tso {
         (self.size, self.left) = (0, 0);
         std::mem::take(&mut self.deferred)
     }
+
+    /// The burst since `before` has not left after all.
+    #[cold]
+    pub fn take_back(&mut self, before: Self) {
+        let Self { rate, max_rate, deferred, .. } = *self;
+        *self = Self { rate, max_rate, deferred, ..before };
+    }
+
+    /// Whether a burst of retransmissions has another segment to send now.
+    pub fn is_retransmitting(&self, now: Time) -> bool {
+        self.retransmissions.is_some_and(|(at, next, end)| at == now && next < end)
+    }
 }
 
 /// Rates and sizes.

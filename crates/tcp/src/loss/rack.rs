@@ -35,6 +35,8 @@ pub(crate) struct Rack {
     /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens the window again. Linux
     /// counts delivered segments instead.
     dsack_round: u64,
+    /// When the reordering timer last found losses.
+    timed_out: Time,
 }
 
 impl Default for Rack {
@@ -49,6 +51,7 @@ impl Default for Rack {
             reo_wnd_persist: 0,
             dsack_pending: false,
             dsack_round: 0,
+            timed_out: Time::NEVER,
         }
     }
 }
@@ -119,6 +122,17 @@ impl Loss {
     /// Whether `segments` exceeds the reordering degree known so far.
     pub fn is_more_reordering(&self, segments: u64, settings: &Settings) -> bool {
         segments.min(MOST_REORDERING) as u32 > self.reordering(settings)
+    }
+
+    /// The reordering timer ran out, and found losses.
+    pub fn note_reordering_over(&mut self, now: Time) {
+        self.rack.timed_out = now;
+    }
+
+    /// Whether that is now.
+    #[inline]
+    pub fn is_reordering_over(&self, now: Time) -> bool {
+        self.rack.timed_out == now
     }
 
     /// RACK has seen reordering.

@@ -100,6 +100,11 @@ impl Recovery {
         self.retransmission_pending
     }
 
+    /// Whether the next retransmission follows a timeout.
+    pub fn answers_timeout(&self) -> bool {
+        self.retransmission_pending && self.stalled && self.phase == Phase::Loss
+    }
+
     /// Segments delivered according to duplicate ACKs.
     #[inline]
     pub fn dup_delivered(&self) -> u64 {

@@ -146,6 +146,12 @@ impl Scoreboard {
         self.segments.front()
     }
 
+    /// When the segment that begins here last left.
+    pub fn left_at(&self, start: u64) -> Option<Time> {
+        let place = self.segments.partition_point(|segment| segment.start < start);
+        self.segments.get(place).map(|segment| segment.left_at)
+    }
+
     /// Whether the oldest segment is SACKed: the receiver has dropped data that it had reported
     /// (reneging).
     #[inline]
@@ -579,6 +585,35 @@ impl Scoreboard {
     /// (`NextSeg` rule 4).
     pub fn last_suspect(&self) -> Option<Sent> {
         self.segments.iter().rev().find(|segment| !segment.sacked && !segment.is_resent).copied()
+    }
+
+    /// The segments from `place` on have not left after all. `beginning`: that of the next rate
+    /// sample before them.
+    pub fn take_back(&mut self, place: usize, beginning: Option<(Time, Time)>) {
+        let taken = self.segments.len().saturating_sub(place);
+        self.segments.truncate(place);
+        if let (Some(rates), Some(beginning)) = (&mut self.rates, beginning) {
+            rates.take_back(taken, beginning);
+        }
+    }
+
+    /// The newest retransmissions, of the segments in `range`, have not left after all. The
+    /// segments count as retransmitted nevertheless, and keep the time of the attempt
+    /// (`__tcp_retransmit_skb`, `__tcp_transmit_skb`).
+    pub fn take_retransmissions_back(&mut self, range: std::ops::Range<u64>) {
+        let from = self.segments.partition_point(|segment| segment.start < range.start);
+        for place in from..self.segments.len() {
+            let segment = &mut self.segments[place];
+            if segment.start >= range.end {
+                break;
+            }
+            if std::mem::take(&mut segment.is_resent) {
+                self.retrans_out -= 1;
+                self.lost_not_resent += u64::from(segment.lost);
+                self.resent.pop_back();
+            }
+        }
+        self.next_retransmission = self.next_retransmission.min(self.first + from as u64);
     }
 
     /// The segment that starts at `start` is retransmitted. If it is not lost, it is in the network

@@ -25,6 +25,11 @@ impl TailProbe {
     pub fn is_probe_pending(&self) -> bool {
         self.pending || self.segments_left > 0
     }
+
+    /// No probe, and no further segment of one, is due any more.
+    pub fn clear_pending(&mut self) {
+        (self.pending, self.segments_left) = (false, 0);
+    }
 }
 
 impl Loss {

@@ -60,6 +60,14 @@ impl Undo {
 }
 
 impl Loss {
+    /// A retransmission of `segments` segments from `start` on failed at the host. Linux counts the
+    /// attempt (`tp->undo_retrans`), and sets `retrans_stamp` (`tcp_retransmit_skb`).
+    pub fn note_failed_retransmission(&mut self, start: u64, segments: u64) {
+        let Some(left_at) = self.scoreboard.left_at(start) else { return };
+        self.undo.retrans_stamp.get_or_insert(clock(left_at));
+        self.undo.undo_retrans = Some(self.undo.undo_retrans.unwrap_or(0) + segments);
+    }
+
     /// Begins an episode that may be undone (`tcp_init_undo`). `reduces`: its window reduction may
     /// be undone, too.
     pub fn init_undo(&mut self, una: u64, reduces: bool) {

@@ -5,7 +5,6 @@ use crate::congestion::CongestionWindow;
 use crate::context::Context;
 use crate::departure::{Departure, WriteCall};
 use crate::loss::{Progress, Sent};
-use crate::segment::Segment;
 use crate::sender::{Sender, SenderCounters};
 use tcplab_cc::CongestionControl;
 use tcplab_units::{Rate, Time};
@@ -67,9 +66,13 @@ impl Sender {
         self.departure.probe_closed_window();
     }
 
-    /// The device has transmitted: throttled data continues.
+    /// The device has transmitted: throttled data continues, and retransmissions go first
+    /// (`tcp_tsq_write`).
     pub fn resume(&mut self) {
         self.departure.resume();
+        if self.loss.recovery().is_recovering() {
+            self.loss.retransmit_lost();
+        }
     }
 
     /// A segment was discarded. Discarded segments trigger no transmission
@@ -89,14 +92,16 @@ impl Sender {
         self.departure.enable_small_queue(paces);
     }
 
-    /// Takes the segment that leaves for the device, or none, and returns the segment before it:
-    /// with its departure time, and whether the next segment belongs to the same burst.
-    pub fn pass_to_device(
-        &mut self,
-        now: Time,
-        segment: Option<Segment>,
-    ) -> Option<(Segment, Time, bool)> {
-        self.departure.pass_to_device(now, segment)
+    /// Whether the segment that leaves now continues the burst before it, and the earliest time at
+    /// which it may leave the device's queue.
+    pub fn take_departing(&mut self, now: Time) -> (bool, Time) {
+        self.departure.take_departing(now)
+    }
+
+    /// Whether a throttled sender may continue because the host's queue refused or dropped a burst.
+    #[inline]
+    pub fn take_resumption(&mut self) -> bool {
+        self.departure.take_resumption()
     }
 
     /// Bytes have left the device, or were dropped there. Returns whether a throttled burst may

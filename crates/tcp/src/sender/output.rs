@@ -33,6 +33,7 @@ impl Sender {
     pub fn next_data(&mut self, context: Context<'_>, options: u64) -> Option<Data> {
         let now = context.now;
         let in_flight = self.in_flight();
+        let is_wakeup = self.departure.is_write_wakeup();
         let Some(mut data) = self.select_data(context, in_flight, options) else {
             if !context.settings.has_packet_buffer() {
                 self.check_app_limited();
@@ -59,7 +60,9 @@ impl Sender {
             self.note_retransmission_burst(now, (data.start, data.end()));
         }
         self.departure.note_data_sent(now);
-        self.congestion.on_sent();
+        if !is_wakeup {
+            self.congestion.on_sent();
+        }
         if data.is_retransmission {
             self.counters.retransmitted_segments += u64::from(has_data);
             self.counters.retransmitted_fins += u64::from(!has_data);
@@ -71,7 +74,7 @@ impl Sender {
                 data.push = self.note_retransmission(context, data, in_flight);
             }
         } else {
-            self.note_new(context, data);
+            self.note_new(context, data, is_wakeup);
         }
         Some(data)
     }
@@ -110,19 +113,25 @@ impl Sender {
         };
         if restarts && is_for_timeout {
             self.arm_rto_after_timeout(context);
+        } else if restarts && self.loss.is_reordering_over(now) {
+            self.arm_rto_from_departure(context);
         } else if restarts {
             self.arm_rto(context);
         }
         push
     }
 
+    /// Records new data. `is_wakeup`: the persist timer sends the data into the queue of the host
+    /// (`tcp_write_wakeup`), which neither validates the window nor schedules a tail loss probe.
     #[inline]
-    fn note_new(&mut self, context: Context<'_>, data: Data) {
+    fn note_new(&mut self, context: Context<'_>, data: Data, is_wakeup: bool) {
         let had_outstanding = self.has_outstanding();
         let leaves_at = self.departure.data_leaves_at(context.now);
         let loss = &mut *self.loss;
         loss.send(leaves_at, data.start, data.payload + u16::from(data.fin));
-        self.congestion.note_new_data();
+        if !is_wakeup {
+            self.congestion.note_new_data();
+        }
         let is_probe = loss.is_probe_end(data.end());
         let place = loss.scoreboard().outstanding() as usize - 1;
         self.note_departure(leaves_at, place, !had_outstanding);
@@ -139,7 +148,7 @@ impl Sender {
         }
         if is_probe {
             self.rearm_rto_after_probe(context);
-        } else {
+        } else if !is_wakeup {
             self.schedule_probe(context, false);
         }
     }
@@ -204,6 +213,7 @@ impl Sender {
                 || self.departure.continues_retransmission(now, lost.start)
                 || !(self.is_held_by_pacing(context)
                     || self.is_queue_full_for(context, (lost.start, lost.end()))))
+            && !self.is_lost_at_device(context, lost.start)
         {
             return Some(self.retransmission(lost.start, lost.end()));
         }
@@ -217,6 +227,31 @@ impl Sender {
         self.departure.is_queue_full_for_retransmission(range, self.una, is_paced)
     }
 
+    /// Whether the lost packet that begins here has yet to leave the device. Then nothing is sent
+    /// again before the next ACK, or before the device has transmitted (`__tcp_retransmit_skb`,
+    /// which says `-EBUSY`). The attempt counts for the undo of the episode.
+    #[inline]
+    fn is_lost_at_device(&mut self, context: Context<'_>, start: u64) -> bool {
+        self.departure.has_small_queue() && self.finds_lost_at_device(context, start)
+    }
+
+    #[cold]
+    fn finds_lost_at_device(&mut self, context: Context<'_>, start: u64) -> bool {
+        if self.departure.continues_retransmission(context.now, start)
+            || !self.departure.waits_for_device(start)
+        {
+            return false;
+        }
+        let end = self.departure.packet_end(start).unwrap_or(start);
+        let segments = end.saturating_sub(start).div_ceil(self.mss.into()).max(1);
+        self.loss.note_failed_retransmission(start, segments);
+        self.loss.hold_retransmissions();
+        if self.loss.recovery().answers_timeout() {
+            self.arm_rto_after_timeout(context);
+        }
+        true
+    }
+
     /// A lost or suspected segment, when no new data may leave.
     #[inline(never)]
     fn select_without_new_data(&mut self, context: Context<'_>, in_flight: u64) -> Option<Data> {
@@ -226,7 +261,9 @@ impl Sender {
         }
         if self.loss.recovery().may_retransmit(false) {
             self.loss.give_up_frto();
-            if let Some(lost) = self.next_lost(context.now) {
+            if let Some(lost) = self.next_lost(context.now)
+                && !self.is_lost_at_device(context, lost.start)
+            {
                 return Some(self.retransmission(lost.start, lost.end()));
             }
         }
@@ -283,8 +320,12 @@ impl Sender {
             return None;
         };
         // The idle restart comes before any decision by the window
-        // (`tcp_slow_start_after_idle_check`).
-        if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
+        // (`tcp_slow_start_after_idle_check`); `tcp_write_wakeup` has none.
+        if settings.restart_after_idle
+            && self.una == self.nxt
+            && self.counters.sent_segments > 0
+            && !self.departure.is_write_wakeup()
+        {
             self.cwnd_restart(context);
         }
         let mut room = self.cwnd();

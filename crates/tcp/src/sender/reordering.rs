@@ -75,6 +75,7 @@ impl Sender {
     pub(crate) fn on_reordering_timer(&mut self, context: Context<'_>) {
         let found = self.rack_detect_loss(context);
         if found.lost > 0 {
+            self.loss.note_reordering_over(context.now);
             if !self.loss.recovery().is_in_recovery() {
                 self.enter_recovery(context, false);
                 self.update_reduction(1, found.lost, false);

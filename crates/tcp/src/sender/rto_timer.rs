@@ -23,6 +23,15 @@ impl Sender {
         self.set_rto_timer(context, Duration::ZERO);
     }
 
+    /// Starts the retransmission timer from when the oldest segment leaves, which the queue of the
+    /// device may hold back (`tcp_rack_reo_timeout`, `tcp_rto_delta_us`).
+    #[cold]
+    pub(crate) fn arm_rto_from_departure(&mut self, context: Context<'_>) {
+        let left_at = self.loss.scoreboard().front().map_or(context.now, |oldest| oldest.left_at);
+        let delay = left_at.max(context.now).since(context.now) + self.pacing_delay(context);
+        self.set_rto_timer(context, delay);
+    }
+
     #[inline]
     fn set_rto_timer(&mut self, context: Context<'_>, more: Duration) {
         let now = context.now;

@@ -6,6 +6,7 @@ use crate::loss::ProbeSigns;
 use crate::sender::Sender;
 use crate::timer::Kind;
 use tcplab_cc::Phase;
+use tcplab_units::Duration;
 
 impl Sender {
     /// Sets the timer for a tail loss probe (RFC 8985 §7.2; `tcp_schedule_loss_probe`).
@@ -70,12 +71,17 @@ impl Sender {
             return self.next_probe_segment(options);
         }
         let data = if let Some(mut data) = self.new_data_for_probe(context, options) {
-            let (segments, push) = self.take_probe_packet(context, in_flight)?;
+            let Some((segments, push)) = self.take_probe_packet(context, in_flight) else {
+                self.arm_rto_without_probe(context);
+                return None;
+            };
             self.loss.set_probe_size(segments, push);
             data.push |= push && segments == 1;
             data
         } else {
-            if self.departure.waits_for_device() {
+            let tail = self.loss.scoreboard().back().map_or(self.una, |tail| tail.start);
+            if self.departure.waits_for_device(tail) {
+                self.arm_rto_without_probe(context);
                 return None;
             }
             let leaves_at = self.departure.leaves_at(now);
@@ -87,6 +93,15 @@ impl Sender {
         let end = if data.is_retransmission { self.nxt } else { data.end() };
         self.loss.note_probe(end, data.is_retransmission);
         Some(data)
+    }
+
+    /// No probe could leave: the RTO runs from when the oldest segment left, and not from now
+    /// (`tcp_send_loss_probe` leaves `icsk_pending` as it is for `tcp_rearm_rto`).
+    #[cold]
+    pub(crate) fn arm_rto_without_probe(&mut self, context: Context<'_>) {
+        let rto = self.remaining_rto(context).max(Duration::from_micros(1));
+        let wait = rto + self.pacing_delay(context);
+        self.timer.set(context, Kind::Retransmit, wait);
     }
 
     fn next_probe_segment(&mut self, options: u64) -> Option<Data> {

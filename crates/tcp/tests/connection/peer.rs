@@ -186,6 +186,8 @@ pub struct Peer {
     pub read: u64,
     /// Bytes that the application has yet to write.
     to_write: u64,
+    /// How many of the next bursts the queue of the host refuses.
+    pub refusals: u64,
 }
 
 fn newreno(settings: &Settings) -> BuildControl {
@@ -311,6 +313,7 @@ impl Peer {
             reads,
             read,
             to_write,
+            refusals: 0,
         }
     }
 
@@ -349,7 +352,7 @@ impl Peer {
     fn serve(&mut self) {
         self.end.sync_mss(self.now);
         while self.end.replies_before_wakeup()
-            && let Some(segment) = self.end.poll_transmit(self.now)
+            && let Some(segment) = self.poll()
         {
             self.note(segment);
         }
@@ -357,7 +360,7 @@ impl Peer {
             self.read += self.end.read(self.now, u64::MAX);
         }
         loop {
-            while let Some(segment) = self.end.poll_transmit(self.now) {
+            while let Some(segment) = self.poll() {
                 self.note(segment);
             }
             // A send buffer may take a write in several parts, and send in between.
@@ -367,6 +370,23 @@ impl Peer {
                 break;
             }
         }
+    }
+
+    /// The next segment that the queue of the host accepts.
+    fn poll(&mut self) -> Option<Segment> {
+        while self.refusals > 0 {
+            let before = self.end.before_burst();
+            let first = self.end.poll_transmit(self.now)?;
+            let mut last = first;
+            while !self.end.ends_burst(self.now)
+                && let Some(segment) = self.end.poll_transmit(self.now)
+            {
+                last = segment;
+            }
+            self.refusals -= 1;
+            self.end.on_refused(self.now, &before, (&first, &last), 0);
+        }
+        self.end.poll_transmit(self.now)
     }
 
     fn note(&mut self, segment: Segment) {

@@ -79,3 +79,100 @@ fn a_burst_has_the_timestamp_of_its_departure() {
     assert_eq!(after, [100, 100, 110, 110]);
     peer.ignores(ms(100));
 }
+
+#[test]
+fn a_probe_that_cannot_leave_keeps_the_rto_and_a_packet_at_the_device_is_not_retransmitted() {
+    // After two round trips tcp_send_loss_probe finds too much data at the device, and
+    // tcp_rearm_rto counts from the departure of the oldest segment: 300 ms. The packet to be
+    // retransmitted then is still at the device (__tcp_retransmit_skb returns -EBUSY). The
+    // retransmission leaves when the device has sent that packet (tcp_tsq_write): one segment, the
+    // window after a timeout.
+    let mut peer = behind_device(linux());
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..4_001));
+    peer.silence(ms(299));
+    assert_eq!(peer.end.counters().timeouts, 0);
+    peer.silence(ms(310));
+    assert_eq!(peer.end.counters().timeouts, 1);
+    assert!(!peer.leaves(ms(320)) && peer.leaves(ms(320)));
+    peer.gets(ms(320), data(1..1_001));
+    peer.silence(ms(321));
+}
+
+#[test]
+fn data_that_the_host_refuses_was_not_sent_and_reduces_the_window() {
+    // NET_XMIT_DROP: tcp_write_xmit stops, and tcp_enter_cwr halves the window of ten segments. The
+    // call goes on, and its next push sends the refused data.
+    let mut peer = behind_device(linux());
+    peer.refusals = 1;
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..4_001));
+    assert_eq!(peer.end.snapshot().ssthresh, Some(5));
+    assert_eq!(peer.end.counters().retransmitted_segments, 0);
+    peer.silence(ms(1));
+}
+
+#[test]
+fn a_sender_with_nothing_outstanding_tries_again_after_its_rto_and_then_every_half_second() {
+    // tcp_check_probe_timer: an RTO of 300 ms, on a level of the wheel with steps of 8 ms. Then
+    // TCP_RESOURCE_PROBE_INTERVAL: 500 ms more, on the same level. tcp_write_wakeup sends one
+    // segment, whatever the window.
+    let mut peer = behind_device(linux());
+    peer.refusals = 2;
+    peer.writes(0, 2 * MSS);
+    peer.silence(ms(807));
+    peer.gets(ms(808), data(1..1_001));
+    peer.silence(ms(809));
+}
+
+#[test]
+fn a_refused_retransmission_after_a_timeout_waits_half_a_second_and_does_not_double_the_rto() {
+    // tcp_retransmit_timer: an RTO of 300 ms, on a level of the wheel with steps of 8 ms. The queue
+    // refuses the retransmission, which waits TCP_RESOURCE_PROBE_INTERVAL on the same level.
+    let mut peer = behind_device(Settings { tlp: false, ..linux() });
+    peer.writes(0, 2 * MSS);
+    peer.gets(0, data(1..2_001));
+    assert!(!peer.leaves(ms(1)) && !peer.leaves(ms(1)), "no data waits for the device");
+    peer.refusals = 1;
+    peer.silence(ms(807));
+    peer.gets(ms(808), data(1..1_001));
+    // The RTO doubles only now: 600 ms, on a level with steps of 64 ms.
+    assert!(!peer.leaves(ms(809)));
+    peer.silence(ms(1_471));
+    peer.gets(ms(1_472), data(1..1_001));
+}
+
+#[test]
+fn a_refused_ack_of_the_handshake_reduces_the_window_of_the_data_to_come() {
+    // tcp_enter_cwr needs no data in flight: half of ten segments.
+    let mut peer = Peer::connecting(linux());
+    peer.gets(0, syn());
+    peer.end.enable_small_queue(false);
+    peer.refusals = 1;
+    peer.sends(ms(100), syn().acking(1));
+    peer.silence(ms(100));
+    peer.writes(ms(100), 60 * MSS);
+    peer.gets(ms(100), data(1..4_001));
+    assert_eq!(peer.end.snapshot().ssthresh, Some(5));
+}
+
+#[test]
+fn data_that_waits_after_a_refusal_is_no_idle_time() {
+    // tcp_slow_start_after_idle_check is made for a write and for a new window of the peer, and not
+    // for tcp_write_wakeup: CUBIC keeps 717/1024 of 20 segments, and does not return to 10.
+    let mut peer = Peer::steered(linux(), RTT, linux_control("cubic"));
+    peer.end.enable_small_queue(false);
+    peer.writes(0, 10 * MSS);
+    while peer.leaves(0) || peer.leaves(0) {}
+    peer.ignores(0);
+    peer.sends(ms(100), ack(10_001));
+    assert_eq!(peer.end.snapshot().cwnd, 20);
+    peer.refusals = 1;
+    peer.writes(ms(100), 2 * MSS);
+    // tcp_check_probe_timer: an RTO of 300 ms, on a level of the wheel with steps of 8 ms.
+    peer.silence(ms(407));
+    peer.gets(ms(408), data(10_001..11_001));
+    peer.sends(ms(508), ack(11_001));
+    peer.gets(ms(508), data(11_001..12_001));
+    assert_eq!(peer.end.snapshot().cwnd, 14);
+}
