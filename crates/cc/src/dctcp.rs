@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_counted_once_its_last_data_is_acknowledged() {
+    fn alpha_is_updated_once_the_observation_window_is_acknowledged() {
         let mut cc = dctcp(&INIT);
         let mut flow = crate::testing::FLOW;
         (flow.una, flow.nxt) = (1, 1001);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_during_a_cut_for_marks_halves_what_is_there() {
+    fn loss_during_an_ecn_reduction_halves_the_current_cwnd() {
         let mut cc = dctcp(&LINUX);
         cc.window.set(100);
         cc.alpha = 128;
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gentle_mark_leaves_most_of_the_window() {
+    fn mark_with_alpha_below_one_cuts_less_than_half() {
         let mut cc = dctcp(&INIT);
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         for _ in 0..3 {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_the_kernel_would() {
+    fn parameters_beyond_kernel_limits_are_refused() {
         for (name, value) in [("dctcp_shift_g", 11), ("dctcp_alpha_on_init", 1025)] {
             let given = Params(serde_json::json!({ name: value }));
             let error = build("dctcp", &INIT, &given).unwrap_err().to_string();

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rtt_counts_a_microsecond_more_and_the_least_is_kept() {
+    fn rtt_is_one_microsecond_more_and_base_and_round_minimum_are_kept() {
         let mut delays = with(&[20, 10, 30]);
         assert_eq!((delays.base(), delays.least()), (10_001, 10_001));
         delays.begin_round(&FLOW);
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn three_rtts_are_enough() {
+    fn round_needs_three_rtt_samples() {
         assert!(!with(&[20, 20]).are_enough());
         assert!(with(&[20, 20, 20]).are_enough());
     }
 
     #[test]
-    fn a_round_trip_begins_when_all_is_well_again() {
+    fn delay_measurement_restarts_when_recovery_ends() {
         let mut delays = with(&[20, 20, 20]);
         delays.on_congestion(&FLOW, Cause::Loss);
         delays.follow(&FlowState { phase: Phase::Recovery, ..FLOW });
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_that_ends_in_disorder_ends_a_round_trip_too() {
+    fn delay_measurement_restarts_when_recovery_ends_in_disorder() {
         // `tcp_try_undo_recovery` returns to open, then `tcp_try_keep_open` finds data out of
         // order.
         let mut delays = with(&[20, 20, 20]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_path_is_learned_anew_even_during_a_repair() {
+    fn start_over_resets_base_rtt_even_during_loss_recovery() {
         let mut delays = with(&[20]);
         let flow = FlowState { phase: Phase::Loss, ..FLOW };
         delays.on_congestion(&flow, Cause::Timeout);

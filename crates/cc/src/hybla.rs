@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_are_those_of_two_rounded_down() {
+    fn powers_table_is_two_to_the_eighths_rounded_down() {
         for (eighths, power) in POWERS.into_iter().enumerate() {
             assert_eq!(power, (128.0 * libm::exp2(eighths as f64 / 8.0)) as u64);
         }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn is_reno_where_the_round_trip_is_short() {
+    fn hybla_equals_reno_at_the_reference_rtt() {
         let mut cc = hybla();
         let mut path = Path::new(&mut cc, Duration::from_millis(25));
         assert_eq!((path.round(), path.round()), (20, 40));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn grows_as_reno_while_something_is_amiss() {
+    fn hybla_grows_like_reno_in_disorder_and_loss() {
         for phase in [Phase::Disorder, Phase::Loss] {
             let mut cc = hybla();
             cc.on_begin(&rtt(100));

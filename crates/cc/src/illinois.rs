@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_falls_like_one_over_the_delay() {
+    fn alpha_falls_with_queueing_delay_as_in_the_paper() {
         // The paper's k1 / (k2 + da), where delays up to 1 % of the maximum count as zero. The
         // minimum of alpha is 38 / 128 in the kernel.
         let (dm, d1, min, max) = (100_000.0, 1000.0, 38.0 / 128.0, 10.0);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_is_greatest_again_after_theta_round_trips_only() {
+    fn alpha_returns_to_its_maximum_after_theta_low_delay_rounds() {
         // 0.3 is 38 / 128, and 10 is 1280 / 128.
         let mut cc = illinois();
         cc.alpha = cc.next_alpha(100_000, 100_000);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn beta_is_a_line_between_a_tenth_and_eight_tenths() {
+    fn beta_is_linear_between_a_tenth_and_eight_tenths_of_max_delay() {
         // In 1/64; at 45 %: (8 * 35 + 32 * 35) / 70 = 20.
         for (percent, beta) in [(0, 8), (10, 8), (45, 20), (80, 32), (100, 32)] {
             assert_eq!(illinois().next_beta(percent * 1000, 100_000), beta, "{percent} %");
@@ -352,14 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_queue_it_grows_by_ten_and_a_loss_takes_an_eighth() {
+    fn without_queue_cwnd_grows_by_ten_and_loss_cuts_an_eighth() {
         // 160 - 20 = 140. 14 ACKs buy the 141st segment, and 15 each from there on: 14 + 8 * 15 =
         // 134 of the 140 ACKs buy nine.
         assert_eq!(windows(&mut illinois(), 7, &[160]), [10, 20, 40, 80, 160, 140, 149]);
     }
 
     #[test]
-    fn small_windows_are_renos() {
+    fn small_windows_grow_and_shrink_like_reno() {
         let mut cc = illinois();
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.congestion(Cause::Timeout);

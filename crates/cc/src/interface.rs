@@ -468,7 +468,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_way_delays_differ_as_delays_do_however_the_clocks_are_set() {
+    fn one_way_delay_differences_do_not_depend_on_clock_offsets() {
         let range = 1_u64 << 32;
         // The receiver's clock agrees, is a day ahead, a day behind, or wraps between the two.
         for (sent, echoed) in [(20, 0), (86_400_020, 0), (20, 86_400_000), (range - 10, range - 30)]

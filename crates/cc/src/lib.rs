@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_those_there_are() {
+    fn unknown_algorithm_error_lists_all_algorithms() {
         let error = build("qubic", &INIT, &Params::default()).unwrap_err().to_string();
         assert!(
             error.starts_with("no congestion control is called `qubic`; there are "),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_gives_parameters_and_what_is_written_counts_more() {
+    fn given_parameters_override_those_of_the_preset() {
         let given = Params(serde_json::json!({ "c": 1.0, "beta": 0.5 }));
         let (_, params) = resolve("cubic/2008", &given).unwrap();
         assert_eq!(params.0["beta"], 0.5);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_preset_is_answered_with_those_there_are() {
+    fn unknown_preset_error_lists_the_presets() {
         let error = build("cubic/2009", &INIT, &Params::default()).unwrap_err();
         assert_eq!(
             error.to_string(),

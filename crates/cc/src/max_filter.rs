@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_best_takes_over() {
+    fn second_best_becomes_maximum_when_the_first_expires() {
         let mut values = vec![1; 16];
         (values[0], values[4]) = (9, 7);
         let seen = maxima(&values);
@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_never_above_what_was_seen_in_the_window_nor_below_the_last(
+        fn maximum_is_a_window_value_and_not_below_the_latest(
             values in prop::collection::vec(0..100_u64, 1..60),
         ) {
             for (at, seen) in maxima(&values).into_iter().enumerate() {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_more_after_an_ecn_mark() {
+    fn ecn_mark_keeps_eight_tenths_of_cwnd() {
         let mut cc = newreno();
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.congestion(Cause::Ecn);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_over_after_a_timeout_and_slows_at_half() {
+    fn timeout_restarts_slow_start_up_to_half_of_cwnd() {
         let mut cc = newreno();
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.congestion(Cause::Timeout);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_change_the_cut() {
+    fn beta_sets_the_share_kept_after_loss() {
         let mut cc = NewReno::new(&INIT, Config { beta: 0.25, ..Config::default() });
         assert_eq!(windows(&mut cc, 5, &[40]), [10, 20, 40, 10, 11]);
     }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn halving_may_go_to_half_of_ssthresh_in_the_kernels_way() {
+    fn rate_halving_floor_is_half_of_ssthresh_in_linux_flavour_only() {
         for (init, floor) in [(&LINUX, Some(2)), (&INIT, None)] {
             let mut cc = NewReno::new(init, Config::default());
             let event = Congestion { cause: Cause::Loss, flight: 10, again: false };
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moderated_window_goes_on_from_there() {
+    fn moderation_lowers_cwnd_and_keeps_ssthresh() {
         let mut cc = newreno();
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.congestion(Cause::Loss);

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_has_its_default() {
+    fn omitted_parameters_have_their_defaults() {
         assert_eq!(Params::default().parse(), Ok(Config::default()));
         assert_eq!(Params(json!({})).parse(), Ok(Config::default()));
         assert_eq!(
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_whole_and_not_negative() {
+    fn whole_number_parameters_refuse_fractions_and_negatives() {
         #[derive(Debug, Default, Deserialize, Serialize)]
         #[serde(default, deny_unknown_fields)]
         struct Counts {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_a_range_are_outside_it() {
+    fn parameter_ranges_exclude_their_ends() {
         for end in [0, 1] {
             assert!(message(json!({ "beta": end })).ends_with("is not a number between 0 and 1"));
         }

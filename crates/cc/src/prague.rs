@@ -439,7 +439,7 @@ mod tests {
     const MARK: Congestion = Congestion { cause: Cause::Ecn, flight: 0, again: false };
 
     #[test]
-    fn the_first_mark_halves_and_alpha_is_an_average_from_then_on() {
+    fn first_mark_halves_cwnd_and_starts_the_alpha_average() {
         let mut cc = prague();
         cc.window.set(100);
         cc.on_congestion(&at(100, 50), MARK);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn short_round_trips_count_as_25_ms() {
+    fn rtts_below_25_ms_use_the_virtual_rtt() {
         let mut cc = prague();
         cc.window.set(100);
         cc.on_congestion(&at(100, 5), MARK);
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn small_windows_have_parts_and_are_paced() {
+    fn small_windows_are_fractional_and_paced() {
         let mut cc = prague();
         cc.window.set(3);
         cc.window.leave_slow_start();
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_classic_queue_is_told_by_its_delay_and_its_changes() {
+    fn classic_aqm_score_follows_queueing_delay_and_rtt_deviation() {
         let judged = |rtt_ms: f64, least: u64, deviation_us: f64| {
             let (rtt, deviation) = (rtt_ms / 1e3, deviation_us / 1e6);
             let mut suspicion = Suspicion { rtt, deviation, score: 0.0, ..Suspicion::default() };
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_answered_once_a_round_trip_and_by_the_ack_that_tells_of_it() {
+    fn ce_feedback_reduces_cwnd_at_once_and_once_per_round_trip() {
         let mut cc = prague();
         cc.window.set(100);
         cc.window.leave_slow_start();
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn the_averages_of_rtts_are_as_slow_as_the_window_is_large() {
+    fn rtt_average_gain_falls_with_log2_of_cwnd() {
         let mut suspicion = Suspicion::default();
         // log2 of 16 is 4: 2^-(4 + 2 + 1) for the RTT, and half of that for its deviation.
         suspicion.scale(16);
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_moves_when_a_round_trip_and_the_virtual_one_have_passed() {
+    fn alpha_is_updated_after_both_a_round_trip_and_the_virtual_rtt() {
         let mut cc = prague();
         cc.window.set(100);
         cc.on_congestion(&at(100, 5), MARK);
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn pacing_is_a_window_a_round_trip_and_two_in_slow_start() {
+    fn pacing_rate_is_cwnd_per_rtt_and_double_in_slow_start() {
         let mut cc = prague();
         cc.on_ack(&at(100, 50), &Ack::default());
         let rate = |cc: &Prague| cc.control().pacing.unwrap().bits_per_second();
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_during_a_cut_by_what_was_not_marked() {
+    fn unmarked_acks_grow_cwnd_during_an_ecn_reduction() {
         let mut cc = prague();
         cc.window.set(100);
         cc.on_congestion(&at(100, 50), MARK);
@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn without_marks_and_on_long_paths_it_is_reno() {
+    fn prague_without_marks_equals_reno_at_long_rtt() {
         let mut newreno = build("newreno", &INIT, &Params::default()).unwrap();
         let expected = windows(newreno.as_mut(), 20, &[80, 60]);
         assert_eq!(windows(&mut prague(), 20, &[80, 60]), expected);

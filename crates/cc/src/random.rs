@@ -40,14 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_published_generator() {
+    fn random_matches_published_splitmix64_numbers() {
         // The first numbers of seed 1234567, on which implementations of SplitMix64 agree.
         let mut random = Random::new(1_234_567);
         assert_eq!(random.bits(), 6_457_827_717_110_365_317);
         assert_eq!(random.bits(), 3_203_168_211_198_807_973);
     }
     #[test]
-    fn every_number_comes_about_as_often() {
+    fn random_numbers_are_uniformly_distributed() {
         let mut random = Random::new(7);
         let mut counts = [0_u32; 7];
         for _ in 0..7_000 {

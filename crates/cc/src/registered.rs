@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_registered_is_built_by_its_name_and_the_last_one_counts() {
+    fn last_registration_of_a_name_is_built() {
         register("toy-built", Arc::new(Toy("one"))).unwrap();
         register("toy-built", Arc::new(Toy("two"))).unwrap();
         assert!(build("toy-built", &INIT, &Params::default()).is_ok());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_table_and_what_is_no_name_are_refused() {
+    fn built_in_and_malformed_names_cannot_be_registered() {
         for (name, said) in [("cubic", "one of tcplab's own"), ("a/b", "not a name"), ("", "not a")]
         {
             let error = register(name, Arc::new(Toy("one"))).unwrap_err().to_string();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_no_presets() {
+    fn registered_algorithm_has_no_presets() {
         register("toy-plain", Arc::new(Toy("one"))).unwrap();
         let error = build("toy-plain/2008", &INIT, &Params::default()).unwrap_err();
         assert_eq!(error.to_string(), "toy-plain has no presets");

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn grows_as_reno_where_that_is_more() {
+    fn small_windows_grow_by_one_per_round_trip() {
         assert_eq!(windows(&mut avoiding(20, Config::default()), 4, &[]), [20, 21, 22, 23]);
     }
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn is_back_in_thirteen_round_trips_whatever_the_window() {
+    fn scalable_recovers_in_14_round_trips_at_any_cwnd() {
         // From 7/8, ln(8/7) / ln(1.01) = 13.4 round trips.
         for cwnd in [800, 80_000] {
             let seen = windows(&mut avoiding(cwnd, Config::default()), 16, &[cwnd]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_window_is_renos_up_to_sixteen_and_slow_above() {
+    fn scalable_2003_equals_reno_up_to_16_and_adds_a_hundredth_above() {
         let (_, params) = resolve("scalable/2003", &crate::Params::default()).unwrap();
         let config: Config = params.parse().unwrap();
         assert_eq!(windows(&mut avoiding(10, config.clone()), 3, &[10]), [10, 5, 6]);

@@ -199,7 +199,7 @@ mod tests {
     use crate::ALGORITHMS;
 
     #[test]
-    fn the_page_and_the_meanings_are_those_of_the_file() {
+    fn explanation_and_parameter_meanings_come_from_the_source_file() {
         let newreno = ALGORITHMS.iter().find(|it| it.name == "newreno").unwrap();
         let page = newreno.explanation();
         assert!(page.starts_with("NewReno: probe by one segment per round trip"), "{page}");

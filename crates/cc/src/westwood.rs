@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_stream_is_known_after_five_time_constants() {
+    fn bandwidth_estimate_converges_within_five_time_constants() {
         // 1460 bytes each 10 ms are 1.168 Mbit/s; after 5 * 500 ms all but exp(-5) = 0.7 % is
         // known.
         let mut cc = westwood("{}");
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_leaves_what_fills_the_path() {
+    fn loss_sets_cwnd_to_bandwidth_times_min_rtt() {
         // 1460 bytes each 10 ms, for 100 ms: ten segments, rounded down as the filter is below
         // that.
         let mut cc = westwood("{}");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_tenth_of_tau_both_filters_are_the_same() {
+    fn tustin_and_constant_filters_agree_at_a_tenth_of_tau() {
         // (2 - 0.1) / (2 + 0.1) = 19 / 21 = 0.9048, of which ns-2's module has four digits.
         let estimates = ["{}", r#"{ "filter": "constant" }"#].map(|params| {
             let mut cc = westwood(params);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_duplicates_have_counted_is_taken_off_the_ack_that_ends_them() {
+    fn ack_after_duplicates_excludes_segments_they_counted() {
         let mut counted = AckedCount { una: Some(0), accounted: 0 };
         let mut take =
             |una| counted.take(&FlowState { una: una * MSS, ..FLOW }, &Ack::default()) / MSS;

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn drifts_by_parts_of_a_segment_and_stops_at_the_least() {
+    fn drift_moves_cwnd_by_fractions_down_to_the_minimum() {
         let mut window = Window::new(&INIT);
         let mut drift = |segments: f64| {
             window.drift(segments, 2);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cut_starts_from_the_base_of_the_stack() {
+    fn reduction_is_a_share_of_the_configured_cut_base() {
         for (cut_base, expected) in [(CutBase::FlightSize, 3), (CutBase::Cwnd, 5)] {
             let mut window = Window::new(&Init { cut_base, ..INIT });
             window.shrink(&FLOW, loss(6), 0.5);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_leaves_two_segments_a_mark_or_a_timeout_one() {
+    fn minimum_cwnd_is_two_after_loss_and_one_after_ecn_or_timeout() {
         for (cause, expected) in [(Cause::Loss, 2), (Cause::Ecn, 1), (Cause::Timeout, 1)] {
             let mut window = Window::new(&INIT);
             window.shrink(&FLOW, Congestion { cause, flight: 1, again: false }, 0.5);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_one_segment_ends_a_reduction_at_two_where_linux_does() {
+    fn linux_raises_cwnd_of_one_to_two_by_a_reduction() {
         // RFC 5681 equation 4 has a threshold of two; tcp_end_cwnd_reduction raises the window to
         // it.
         for (flavour, expected) in [(Flavour::Rfc, 1), (Flavour::Linux, 2)] {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_outgrew_the_old_one_is_kept() {
+    fn undo_keeps_cwnd_that_exceeds_the_old_one() {
         let mut window = Window::new(&INIT);
         window.shrink(&FLOW, loss(10), 0.5);
         window.grow(1.0, 7);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_restores_the_threshold_of_a_window_that_was_no_larger() {
+    fn linux_undo_restores_ssthresh_even_if_cwnd_was_not_reduced() {
         // tcp_undo_cwnd_reduction: two segments stay two, and the larger threshold applies.
         for (flavour, restored) in [(Flavour::Linux, 11), (Flavour::Rfc, 2)] {
             let mut window = Window::new(&Init { initial_window: 2, flavour, ..INIT });

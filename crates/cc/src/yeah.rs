@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_above_an_eighth_means_slow_mode() {
+    fn queueing_delay_above_an_eighth_of_base_rtt_enters_slow_mode() {
         // 15 of 115 ms: 280 * 15 / 115 = 36 segments are within the limit, but 15 > 100 / 8 exceeds
         // the delay limit. It takes effect with the first ACK of the second round trip, and growth
         // is Reno's from there on; Reno's window begins at half of the 282.
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_is_drained() {
+    fn queue_above_the_limit_is_subtracted_from_cwnd() {
         // 282 * 50,000 / 150,001 = 93.999 wait, more than 80: 282 - 93 = 189. Reno's window begins
         // at half of that.
         let cc = decided(282, 2, 150);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn in_competition_a_loss_halves() {
+    fn loss_halves_cwnd_after_sixteen_slow_mode_rounds() {
         // After 16 round trips in slow mode. Until then a loss takes the queue, 13 %, but at least
         // an eighth.
         for (rounds, is_half) in [(10, false), (18, true)] {

@@ -47,7 +47,7 @@ fn grows_again_after_repeated_loss() {
 }
 
 #[test]
-fn repeats_itself_exactly() {
+fn every_algorithm_is_deterministic() {
     for algorithm in ALGORITHMS {
         // Few rounds: on a path without queues, delay-based algorithms keep doubling their windows.
         let run = || windows(start(algorithm, &INIT).as_mut(), 20, &[100, 60]);
@@ -56,7 +56,7 @@ fn repeats_itself_exactly() {
 }
 
 #[test]
-fn undo_restores_what_a_false_alarm_took() {
+fn undo_restores_cwnd_and_ssthresh_of_a_spurious_reduction() {
     for algorithm in ALGORITHMS {
         for cause in CAUSES {
             let mut cc = start(algorithm, &INIT);
@@ -80,7 +80,7 @@ fn undo_restores_what_a_false_alarm_took() {
 }
 
 #[test]
-fn refuses_parameters_it_does_not_have() {
+fn every_algorithm_refuses_unknown_parameters() {
     for algorithm in ALGORITHMS {
         let error = refusal(algorithm, json!({ "no_such": 1 }));
         assert!(matches!(error, BuildError::UnknownParameter { .. }), "{}", algorithm.name);
@@ -89,7 +89,7 @@ fn refuses_parameters_it_does_not_have() {
 }
 
 #[test]
-fn refuses_values_that_are_not_of_the_parameters_kind() {
+fn every_algorithm_refuses_parameter_values_of_the_wrong_type() {
     for algorithm in ALGORITHMS {
         let defaults = (algorithm.defaults)();
         for name in defaults.as_object().expect("parameters have names").keys() {
@@ -116,7 +116,7 @@ fn refuses_values_that_are_not_of_the_parameters_kind() {
 }
 
 #[test]
-fn its_defaults_are_allowed() {
+fn every_algorithm_accepts_its_defaults() {
     for algorithm in ALGORITHMS {
         let written = build(algorithm.name, &INIT, &Params((algorithm.defaults)()));
         assert!(written.is_ok(), "{}: {written:?}", algorithm.name);
@@ -124,7 +124,7 @@ fn its_defaults_are_allowed() {
 }
 
 #[test]
-fn its_presets_are_allowed() {
+fn every_algorithm_accepts_its_presets() {
     for algorithm in ALGORITHMS {
         for preset in algorithm.presets {
             let name = format!("{}/{}", algorithm.name, preset.name);
@@ -136,7 +136,7 @@ fn its_presets_are_allowed() {
 }
 
 #[test]
-fn is_described() {
+fn every_algorithm_parameter_and_probe_is_described() {
     for algorithm in ALGORITHMS {
         assert!(algorithm.explanation().lines().count() >= 3, "{}", algorithm.name);
         for parameter in algorithm.parameters() {
@@ -379,7 +379,7 @@ fn room(event: Congestion, flow: &FlowState) -> u64 {
 
 proptest! {
     #[test]
-    fn stays_within_bounds_and_repeats_itself_whatever_happens(
+    fn arbitrary_events_keep_bounds_and_determinism(
         init in init(),
         events in prop::collection::vec((flow(), event()), 0..100),
     ) {

@@ -51,7 +51,7 @@ fn highspeed_keeps_to_the_line_of_rfc_3649() {
 }
 
 #[test]
-fn highspeed_of_linux_is_above_the_line_in_small_windows() {
+fn linux_highspeed_average_exceeds_rfc_3649_in_small_windows() {
     // Between 39 and 118 segments it adds a = 2 and takes b = 112 / 256. A window that adds a per
     // round trip and takes b is sqrt(a (2 - b) / 2b / p) on average: 59.8 for the line's 38.
     let rtt = Duration::from_millis(100);

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_goes_on_from_five_and_comes_round() {
+    fn ace_counter_starts_at_five_and_wraps() {
         let mut counts = counts();
         let bits = [5, 6, 1, 1, 0];
         let marked: Vec<u64> = bits.iter().map(|&bits| counts.newly_marked(bits, 7)).collect();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_of_many_may_hide_whole_turns() {
+    fn ack_of_many_segments_may_hide_ace_counter_wraps() {
         // Appendix A.2.1: of 12 delivered, at least 2 were marked: 2 or 10, and so 10. Of 9 with
         // none it may be 8.
         assert_eq!(counts().newly_marked(7, 12), 10);

@@ -98,7 +98,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn tells_what_is_new() {
+    fn insert_reports_the_parts_not_held_before() {
         let mut set = RangeSet::default();
         let mut insert = |range| {
             let mut new = Vec::new();
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_the_set_of_its_bytes(
+        fn range_set_matches_a_set_of_single_bytes(
             inserts in prop::collection::vec((0u64..60, 0u64..12), 0..40),
             below in 0u64..60,
         ) {

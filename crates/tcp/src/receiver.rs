@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_what_comes_early_and_joins_it() {
+    fn out_of_order_data_becomes_readable_when_the_gap_is_filled() {
         let mut receiver = receiver(100_000);
         assert_eq!(receiver.receive(1001, 1000, false), Reception::Irregular);
         assert_eq!((receiver.next, receiver.readable()), (1, 0));
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_the_latest_block_first_and_then_the_ones_before() {
+    fn sack_reports_the_latest_block_first_then_earlier_ones() {
         // RFC 2018 §8, case 2: every second segment is lost.
         let mut receiver = receiver(100_000);
         for start in [1001, 3001, 5001] {
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_nothing_beyond_the_window() {
+    fn receiver_drops_data_and_fin_beyond_the_window() {
         let mut receiver = receiver(2500);
         assert!(receiver.is_acceptable(2001, 1000));
         receiver.receive(1, 1000, false);
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_the_window_in_steps_worth_telling() {
+    fn receiver_opens_the_window_by_whole_segments() {
         let mut receiver = receiver(4000);
         for start in [1, 1001, 2001, 3001] {
             receiver.receive(start, 1000, false);

@@ -382,12 +382,12 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_and_its_place_on_a_route_fit_a_cache_line() {
+    fn segment_leaves_room_for_its_route_position_in_a_cache_line() {
         assert_eq!(size_of::<Segment>(), 60);
     }
 
     #[test]
-    fn sizes_are_those_of_real_headers() {
+    fn wire_bytes_include_ip_tcp_headers_and_padded_options() {
         let timestamps = Timestamps { value: 1, echo: 2 };
         assert_eq!(bare().with_payload(1460).wire_bytes(), 1500);
         assert_eq!(bare().with_timestamps(timestamps).with_payload(1448).wire_bytes(), 1500);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_quotes_what_it_has_room_for() {
+    fn frag_needed_quotes_as_much_of_the_packet_as_fits() {
         // RFC 1812 §4.3.2.3: 576 bytes at the most. 20 of IP and 8 of ICMP.
         for (payload, room, bytes) in
             [(1460, 1500, 576), (100, 1500, 20 + 8 + 140), (1460, 552, 552), (100, 68, 68)]
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_takes_ten_bytes_and_padding() {
+    fn fast_open_cookie_option_takes_ten_bytes_and_padding() {
         let syn = Segment::new(Flags::SYN, SeqNumber(1), SeqNumber(0));
         assert_eq!(syn.fast_open(), None);
         let cookie = FastOpenOption::Cookie(Cookie(0x0123_4567_89ab_cdef));

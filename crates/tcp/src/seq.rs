@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_before_the_start_has_no_offset() {
+    fn sequence_number_before_the_origin_has_no_offset() {
         let origin = Origin(100);
         assert_eq!(origin.offset(SeqNumber(99), 0), None);
         assert_eq!(origin.offset(SeqNumber(99), 1), None);

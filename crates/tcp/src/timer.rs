@@ -193,7 +193,7 @@ mod tests {
     use crate::settings::{Behaviour, Settings};
 
     #[test]
-    fn of_timers_that_run_out_together_the_coarsest_comes_first_and_then_the_last_one_set() {
+    fn timers_of_one_tick_expire_coarsest_level_first_then_last_set_first() {
         let settings = Settings { behaviour: Behaviour::LINUX, ..Settings::default() };
         let at = |micros| Time::ZERO + Duration::from_micros(micros);
         let context = |micros| Context { now: at(micros), settings: &settings };

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn later_samples_move_it_by_an_eighth_and_a_quarter() {
+    fn later_samples_move_srtt_by_an_eighth_and_rttvar_by_a_quarter() {
         let mut rtt = Rtt::new(&rfc());
         rtt.sample(millis(100), AT, &rfc());
         rtt.sample(millis(180), AT, &rfc());
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn never_below_the_minimum_and_doubled_up_to_the_maximum() {
+    fn rto_is_at_least_the_minimum_and_doubles_up_to_the_maximum() {
         let mut rtt = Rtt::new(&rfc());
         for _ in 0..100 {
             rtt.sample(millis(10), AT, &rfc());
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_holds_for_as_many_samples_as_a_long_fast_run_has() {
+    fn mean_rtt_does_not_overflow_with_billions_of_samples() {
         // 100 ms at 416,667 ACKs a second (10 Gbit/s, every second segment) for an hour.
         let mut rtt = Rtt::new(&rfc());
         rtt.count = 416_667 * 3_600;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_counts_the_largest_deviation_of_a_round_trip() {
+    fn linux_rttvar_is_the_largest_mdev_of_a_round_trip() {
         let mut rtt = Rtt::new(&linux());
         rtt.sample(millis(100), AT, &linux());
         // mdev = 2 * 100 = 200 ms. One of 300 ms: the error is 200, so mdev = 200 + 200 - 50 = 350
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rtt_beyond_32_bits_is_the_longest_there_is() {
+    fn srtt_saturates_at_32_bits() {
         // 2^32 eighths of a microsecond, rounded down to whole ones.
         let longest = Duration::from_micros((1 << 29) - 1);
         let mut rtt = Rtt::new(&linux());
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_hardly_heeds_an_rtt_that_shrinks() {
+    fn linux_damps_rttvar_when_rtt_falls() {
         let mut rtt = Rtt::new(&linux());
         rtt.sample(millis(400), AT, &linux());
         // mdev = 800. One of 100 ms: error 300, 300 - 200 = 100, of which an eighth: 812.5 ms;

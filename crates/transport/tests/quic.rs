@@ -126,7 +126,7 @@ fn run(most: u64) -> Run {
 }
 
 #[test]
-fn a_bulk_sender_measures_its_path() {
+fn quic_bulk_sender_measures_bandwidth_rtt_and_rounds() {
     let Run { quic, departures, samples, ended } = run(u64::MAX);
     // A packet a millisecond.
     let rate = samples.last().expect("there are samples").rate;

@@ -20,13 +20,13 @@ fn pacing_bytes(cc: &Bbr) -> f64 {
 }
 
 #[test]
-fn the_first_window_is_paced_over_a_round_trip_with_the_gain_of_startup() {
+fn initial_pacing_rate_is_cwnd_per_rtt_times_startup_gain() {
     // 10 segments of 1460 bytes in 100 ms, times 739/256, less one percent.
     assert_near(pacing_bytes(&bbr(1)), 10.0 * 1460.0 / 0.1 * 739.0 / 256.0 * 0.99);
 }
 
 #[test]
-fn startup_doubles_the_rate_until_it_grows_no_more_and_then_drains_the_queue() {
+fn startup_doubles_the_rate_until_full_pipe_then_drain_empties_queue() {
     let mut cc = bbr(1);
     let mut line = Line::new(&mut cc);
     let mut rates = Vec::new();
@@ -54,7 +54,7 @@ fn cruising(cc: &mut Bbr) -> Line<'_> {
 }
 
 #[test]
-fn the_window_is_twice_the_path_and_room_for_bursts() {
+fn probe_bw_cwnd_is_twice_the_bdp_plus_burst_allowance() {
     let mut cc = bbr(1);
     let mut line = cruising(&mut cc);
     line.run(Duration::from_secs(3));
@@ -65,7 +65,7 @@ fn the_window_is_twice_the_path_and_room_for_bursts() {
 }
 
 #[test]
-fn the_cycle_never_begins_with_the_low_gain() {
+fn probe_bw_never_starts_in_the_low_gain_phase() {
     let beginning = |seed| {
         let mut cc = bbr(seed);
         cc.begin_cycle();
@@ -80,7 +80,7 @@ fn the_cycle_never_begins_with_the_low_gain() {
 }
 
 #[test]
-fn a_phase_lasts_a_round_trip_and_the_queue_of_the_high_one_goes_with_the_low_one() {
+fn probe_bw_phase_lasts_min_rtt_and_low_gain_drains_high_gain_queue() {
     let mut cc = bbr(3);
     let mut line = cruising(&mut cc);
     let (mut times, mut most) = ([0; 3], 0);
@@ -99,7 +99,7 @@ fn a_phase_lasts_a_round_trip_and_the_queue_of_the_high_one_goes_with_the_low_on
 }
 
 #[test]
-fn ten_seconds_without_a_lower_rtt_make_it_measure_with_four_segments() {
+fn probe_rtt_starts_with_four_segments_after_ten_seconds() {
     let mut cc = bbr(1);
     let mut line = cruising(&mut cc);
     // Other flows have built a standing queue.
@@ -119,7 +119,7 @@ fn ten_seconds_without_a_lower_rtt_make_it_measure_with_four_segments() {
 }
 
 #[test]
-fn what_it_sends_while_it_measures_says_nothing_of_the_path() {
+fn probe_rtt_is_reported_as_holding_back() {
     let mut cc = bbr(1);
     assert!(!cc.is_holding_back());
     let later = Time::ZERO + Duration::from_secs(11);
@@ -142,7 +142,7 @@ fn sample(delivered: u64, delivered_at_send: u64) -> RateSample {
 }
 
 #[test]
-fn a_repair_begins_with_as_many_as_arrive_and_ends_with_the_window_before() {
+fn recovery_starts_by_packet_conservation_and_restores_cwnd() {
     let mut cc = bbr(1);
     let line = cruising(&mut cc);
     let (before, flow) = (line.cwnd(), line.flow);
@@ -163,7 +163,7 @@ fn a_repair_begins_with_as_many_as_arrive_and_ends_with_the_window_before() {
 }
 
 #[test]
-fn a_timeout_leaves_room_for_one_more_and_forgets_nothing_of_the_path() {
+fn timeout_sets_cwnd_to_one_and_keeps_the_bandwidth() {
     let mut cc = bbr(1);
     let line = cruising(&mut cc);
     let bandwidth = line.probe("bandwidth_mbit_s");
@@ -173,7 +173,7 @@ fn a_timeout_leaves_room_for_one_more_and_forgets_nothing_of_the_path() {
 }
 
 #[test]
-fn two_lossy_intervals_of_the_same_throughput_are_a_policers() {
+fn two_lossy_intervals_of_equal_rate_detect_a_policer() {
     let mut cc = bbr(1);
     let (mut flow, mut ends) = (FLOW, Vec::new());
     flow.srtt = RTT;
@@ -197,7 +197,7 @@ fn two_lossy_intervals_of_the_same_throughput_are_a_policers() {
 }
 
 #[test]
-fn acks_in_bunches_widen_the_window_by_what_was_not_expected() {
+fn ack_aggregation_adds_acked_segments_beyond_expected_to_cwnd() {
     let mut seen = Aggregation::default();
     // One segment a millisecond is expected; 20 come at once, and 10 two milliseconds later.
     let bandwidth = BW_UNIT / 1000 + 1;
@@ -215,7 +215,7 @@ fn acks_in_bunches_widen_the_window_by_what_was_not_expected() {
 }
 
 #[test]
-fn after_a_pause_of_the_application_it_sends_as_fast_as_the_path_and_no_faster() {
+fn restart_after_app_limited_idle_paces_at_the_estimated_bandwidth() {
     let mut cc = bbr(1);
     let mut line = cruising(&mut cc);
     line.run_until(|line| line.probe("pacing_gain") > 1.0);

@@ -29,7 +29,7 @@ fn line_in(cc: &mut Bbr3, wanted: Mode) -> Line<'_> {
 }
 
 #[test]
-fn startup_ends_when_the_rate_grows_no_more_near_the_rate_of_the_path() {
+fn startup_ends_at_full_pipe_with_bandwidth_within_two_percent() {
     let mut cc = bbr3(1);
     let line = line_in(&mut cc, Mode::Drain);
     let found = line.probe("bandwidth_mbit_s") / MBIT_S;
@@ -51,7 +51,7 @@ fn drain_ends_when_the_queue_is_gone() {
 }
 
 #[test]
-fn it_probes_every_two_to_three_seconds_in_the_order_of_the_cycle() {
+fn probe_bw_phases_follow_in_order_with_a_probe_each_2_to_4_s() {
     let mut cc = bbr3(1);
     let mut line = line_in(&mut cc, Mode::Cruise);
     let (mut order, mut probes) = (vec![Mode::Cruise], Vec::new());
@@ -81,7 +81,7 @@ fn it_probes_every_two_to_three_seconds_in_the_order_of_the_cycle() {
 }
 
 #[test]
-fn a_probe_that_loses_more_than_two_percent_ends_and_teaches_what_is_safe() {
+fn loss_above_two_percent_ends_probe_up_and_sets_inflight_longterm() {
     let mut cc = bbr3(1);
     let mut line = line_in(&mut cc, Mode::Up);
     line.run(RTT * 2);
@@ -113,7 +113,7 @@ fn a_probe_that_loses_more_than_two_percent_ends_and_teaches_what_is_safe() {
 }
 
 #[test]
-fn what_is_safe_is_never_less_than_beta_of_the_path() {
+fn inflight_longterm_is_at_least_beta_times_bdp() {
     let mut cc = bbr3(1);
     let line = line_in(&mut cc, Mode::Up);
     let lost = Lost { in_flight_at_send: 10, delivered_at_send: 0, lost: 5, app_limited: false };
@@ -123,7 +123,7 @@ fn what_is_safe_is_never_less_than_beta_of_the_path() {
 }
 
 #[test]
-fn after_a_probe_that_lost_too_much_the_next_two_come_together() {
+fn probe_after_excessive_loss_is_followed_by_another_within_a_second() {
     let mut cc = bbr3(1);
     let mut line = line_in(&mut cc, Mode::Up);
     line.run(RTT * 2);
@@ -142,7 +142,7 @@ fn after_a_probe_that_lost_too_much_the_next_two_come_together() {
 }
 
 #[test]
-fn the_bound_rises_faster_and_faster_while_it_is_the_limit() {
+fn inflight_longterm_raise_doubles_each_round_while_cwnd_limited() {
     let mut cc = bbr3(1);
     cc.cwnd = 64;
     cc.losses.inflight_longterm = 64.0;
@@ -167,7 +167,7 @@ impl Bbr3 {
 }
 
 #[test]
-fn a_round_trip_with_losses_between_probes_lowers_the_bounds_to_what_was_delivered() {
+fn loss_in_cruise_sets_the_shortterm_bound_until_the_next_refill() {
     let mut cc = bbr3(1);
     let mut line = line_in(&mut cc, Mode::Cruise);
     line.run(RTT);
@@ -186,7 +186,7 @@ fn a_round_trip_with_losses_between_probes_lowers_the_bounds_to_what_was_deliver
 }
 
 #[test]
-fn the_rtt_is_measured_with_half_of_the_path_in_flight() {
+fn probe_rtt_keeps_half_the_bdp_in_flight() {
     let mut cc = bbr3(1);
     let mut line = line_in(&mut cc, Mode::Cruise);
     line.delay = Duration::from_millis(20);
@@ -202,7 +202,7 @@ fn the_rtt_is_measured_with_half_of_the_path_in_flight() {
 }
 
 #[test]
-fn a_false_alarm_in_a_probe_begins_it_anew() {
+fn undo_of_loss_in_probe_up_returns_to_refill() {
     let mut cc = bbr3(1);
     let mut line = line_in(&mut cc, Mode::Up);
     line.run(RTT * 2);
@@ -216,7 +216,7 @@ fn a_false_alarm_in_a_probe_begins_it_anew() {
 }
 
 #[test]
-fn a_timeout_leaves_room_for_one_more() {
+fn timeout_sets_cwnd_to_one() {
     let mut cc = bbr3(1);
     let flow = FlowState { in_flight: 0, ..FLOW };
     cc.on_congestion(&flow, Congestion { cause: Cause::Timeout, flight: 10, again: false });

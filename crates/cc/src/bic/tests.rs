@@ -20,7 +20,7 @@ fn preset(name: &str) -> Config {
 }
 
 #[test]
-fn the_price_is_the_window_over_the_step() {
+fn bic_acks_per_segment_are_cwnd_over_the_search_step() {
     let mut cc = bic();
     cc.search.last_max_cwnd = 200;
     for (cwnd, expected, why) in [
@@ -44,7 +44,7 @@ fn grows_by_a_twentieth_at_least_before_the_first_loss() {
 }
 
 #[test]
-fn acks_for_two_segments_count_double() {
+fn bic_growth_per_ack_scales_with_the_delayed_ack_ratio() {
     let mut cc = avoiding(160, Config::default());
     cc.search.last_max_cwnd = 200;
     cc.update(0);
@@ -53,7 +53,7 @@ fn acks_for_two_segments_count_double() {
 }
 
 #[test]
-fn segments_per_ack_are_a_mean_of_sixteen() {
+fn bic_delayed_ack_ratio_is_a_moving_average_of_sixteen() {
     let mut cc = bic();
     let path = Path::new(&mut cc, Duration::from_millis(100));
     let flow = path.flow;
@@ -70,7 +70,7 @@ fn segments_per_ack_are_a_mean_of_sixteen() {
 }
 
 #[test]
-fn small_windows_are_renos() {
+fn small_windows_grow_and_shrink_like_reno() {
     // 14 / 2, then one a round trip.
     let seen = windows(&mut avoiding(14, Config::default()), 4, &[14]);
     assert_eq!(seen, [14, 7, 8, 9]);
@@ -79,7 +79,7 @@ fn small_windows_are_renos() {
 }
 
 #[test]
-fn fast_convergence_makes_room() {
+fn fast_convergence_lowers_w_max_after_consecutive_losses() {
     for (fast_convergence, expected) in [(true, 899), (false, 999)] {
         let config = Config { fast_convergence, ..Config::default() };
         let mut cc = avoiding(1200, config);
@@ -96,7 +96,7 @@ fn fast_convergence_makes_room() {
 }
 
 #[test]
-fn steps_become_smaller_towards_the_old_window_and_larger_beyond() {
+fn bic_steps_shrink_towards_w_max_and_grow_beyond() {
     let mut cc = avoiding(400, Config::default());
     let seen = windows(&mut cc, 60, &[400]);
     let steps: Vec<_> = seen[1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -108,7 +108,7 @@ fn steps_become_smaller_towards_the_old_window_and_larger_beyond() {
 }
 
 #[test]
-fn a_timeout_forgets_the_old_window() {
+fn timeout_resets_w_max_and_segments_per_ack() {
     let mut cc = avoiding(100, Config::default());
     let mut path = Path::new(&mut cc, Duration::from_millis(100));
     path.congestion(Cause::Loss);
@@ -126,7 +126,7 @@ fn slow_start_of_2007_ends_at_a_hundred() {
 }
 
 #[test]
-fn the_paper_halves_what_is_in_question_and_keeps_seven_eighths() {
+fn bic_2004_halves_the_distance_to_w_max_and_keeps_seven_eighths() {
     let mut cc = avoiding(400, preset("2004"));
     let event = Congestion { cause: Cause::Loss, flight: 400, again: false };
     let flow = Path::new(&mut cc, Duration::from_millis(100)).flow;

@@ -22,7 +22,7 @@ fn rounds(cc: &mut Cdg, rtts_ms: &[u64]) -> Vec<bool> {
 }
 
 #[test]
-fn the_exponential_is_the_kernels() {
+fn backoff_exponential_is_within_the_kernels_precision() {
     // exp(-x) 2^32 within the precision of 16 bits a factor: 2^-16 for each of up to 16 factors.
     for x in [0_u32, 100, 256, 1000, 50_000, 1_000_000, 3_000_000] {
         let exact = libm::exp(-f64::from(x) * 1e-6) * 4_294_967_295.0;
@@ -51,7 +51,7 @@ fn meets_a_steep_gradient(cc: &mut Cdg) {
 }
 
 #[test]
-fn a_steep_gradient_surely_makes_it_back_off() {
+fn steep_delay_gradient_always_causes_a_backoff() {
     let mut cc = cdg(Config { hystart_detect: 0, ..Config::default() });
     meets_a_steep_gradient(&mut cc);
     assert!(cc.wants_reduction());
@@ -64,7 +64,7 @@ fn a_steep_gradient_surely_makes_it_back_off() {
 }
 
 #[test]
-fn a_loss_after_a_back_off_is_answered_from_the_shadow_window() {
+fn loss_after_a_backoff_halves_the_shadow_window() {
     let mut cc = cdg(Config { hystart_detect: 0, ..Config::default() });
     meets_a_steep_gradient(&mut cc);
     let before = cc.control().cwnd;
@@ -79,7 +79,7 @@ fn a_loss_after_a_back_off_is_answered_from_the_shadow_window() {
 }
 
 #[test]
-fn five_back_offs_without_effect_are_enough() {
+fn backoffs_stop_after_five_ineffectual_ones() {
     let mut cc = cdg(Config { hystart_detect: 0, ..Config::default() });
     let mut path = Path::new(&mut cc, Duration::from_millis(100));
     for round in 1..=20 {
@@ -92,7 +92,7 @@ fn five_back_offs_without_effect_are_enough() {
 }
 
 #[test]
-fn a_delayed_ack_counts_for_the_least_rtt_alone_unless_something_is_sacked() {
+fn delayed_ack_updates_only_the_min_rtt_unless_data_is_sacked() {
     // tcp_cdg_acked requires `sacked_out == 0`; lost segments, as after a timeout, do not matter.
     for (sacked, in_flight, greatest) in [(0, 10, 100), (0, 1, 100), (1, 10, 900)] {
         let mut cc = cdg(Config::default());
@@ -106,7 +106,7 @@ fn a_delayed_ack_counts_for_the_least_rtt_alone_unless_something_is_sacked() {
 }
 
 #[test]
-fn a_queue_is_full_where_the_least_rtt_grows_and_the_greatest_does_not() {
+fn queue_is_full_if_min_rtt_rises_and_max_rtt_does_not() {
     let mut gradients = Gradients::new(1);
     let before = Span { min: 1000, max: 5000 };
     let mut queue = |min, max| gradients.take(Span { min, max }, before).queue;

@@ -19,7 +19,7 @@ fn assert_near(value: f64, expected: f64) {
 }
 
 #[test]
-fn without_a_queue_the_whole_window_grows_by_alpha_win_to_the_k() {
+fn without_queue_win_grows_by_alpha_win_to_the_k() {
     let mut cc = compound(256, Config::default());
     let mut path = Path::new(&mut cc, BASE);
     // NewReno adds one. With the first ACK beyond the round trip 257^0.75 / 8 = 8.0234, of which
@@ -32,7 +32,7 @@ fn without_a_queue_the_whole_window_grows_by_alpha_win_to_the_k() {
 }
 
 #[test]
-fn roots_give_the_power_of_three_quarters() {
+fn win_to_the_three_quarters_is_computed_by_square_roots() {
     for win in (1..5000).chain((1..=64).map(|part| part << 16)) {
         let exact = libm::pow(win as f64, 0.75) * 1024.0;
         let found = three_quarters(win) as f64;
@@ -45,7 +45,7 @@ fn roots_give_the_power_of_three_quarters() {
 }
 
 #[test]
-fn windows_and_delays_of_any_size_have_room() {
+fn extreme_windows_and_delays_do_not_overflow() {
     let mut cc = compound(u64::from(u32::MAX), Config::default());
     cc.adjust(UNKNOWN - 1);
     assert_near(cc.diff as f64 / ONE as f64, f64::from(1 << 22) * (1.0 - 1e5 / 2_147_483_646.0));
@@ -65,7 +65,7 @@ fn grown(cc: &mut Compound) -> Path<'_> {
 }
 
 #[test]
-fn a_queue_of_gamma_takes_it_back_by_what_is_queued() {
+fn queue_above_gamma_reduces_dwnd_by_the_queued_segments() {
     let mut cc = compound(256, Config::default());
     let mut path = grown(&mut cc);
     // A fifth of 125 ms is queueing: a fifth of the window, which is more than 30 segments. The
@@ -85,7 +85,7 @@ fn a_queue_of_gamma_takes_it_back_by_what_is_queued() {
 }
 
 #[test]
-fn a_queue_after_a_loss_does_not_lead_into_slow_start() {
+fn queue_after_a_loss_does_not_restart_slow_start() {
     let mut cc = compound(256, Config::default());
     let mut path = grown(&mut cc);
     path.loss();
@@ -102,7 +102,7 @@ fn a_queue_after_a_loss_does_not_lead_into_slow_start() {
 }
 
 #[test]
-fn less_than_gamma_is_no_queue() {
+fn queue_below_gamma_does_not_reduce_dwnd() {
     let mut cc = compound(256, Config::default());
     let mut path = Path::new(&mut cc, BASE);
     // A tenth of 257 is 25.7.
@@ -113,7 +113,7 @@ fn less_than_gamma_is_no_queue() {
 }
 
 #[test]
-fn rtts_of_a_repair_do_not_count() {
+fn rtt_samples_in_recovery_are_ignored() {
     let mut cc = compound(256, Config::default());
     let mut path = Path::new(&mut cc, BASE);
     path.rtt = BASE * 2;
@@ -128,7 +128,7 @@ fn rtts_of_a_repair_do_not_count() {
 }
 
 #[test]
-fn a_small_window_is_newrenos() {
+fn small_windows_grow_like_newreno() {
     let mut cc = compound(20, Config::default());
     let mut path = Path::new(&mut cc, BASE);
     let windows: Vec<_> = (0..10).map(|_| path.round()).collect();
@@ -147,7 +147,7 @@ fn a_loss_halves_both_windows() {
 }
 
 #[test]
-fn a_timeout_leaves_newreno_and_forgets_the_path() {
+fn timeout_resets_dwnd_and_base_rtt_unless_undone() {
     let mut cc = compound(256, Config::default());
     let mut path = grown(&mut cc);
     let before = path.probe("dwnd");
@@ -163,7 +163,7 @@ fn a_timeout_leaves_newreno_and_forgets_the_path() {
 }
 
 #[test]
-fn a_window_that_was_made_smaller_holds_the_window_of_delay() {
+fn moderated_window_consists_of_dwnd_alone() {
     let mut cc = compound(256, Config::default());
     grown(&mut cc);
     cc.on_moderated(20);
@@ -186,7 +186,7 @@ fn tuned(config: Config) -> f64 {
 }
 
 #[test]
-fn gamma_goes_towards_three_quarters_of_newrenos_queue_once_a_measurement() {
+fn gamma_tuning_moves_to_three_quarters_of_newreno_queue_per_measure() {
     // NewReno would have a fifth of 101 queued: 20.2. 3/4 * 30 + 1/4 * 3/4 * 20.2 = 26.2875. The
     // second loss has no new measurement.
     assert_near(tuned(Config::default()), 26.2875);
@@ -200,7 +200,7 @@ fn gamma_stays_within_its_bounds() {
 }
 
 #[test]
-fn both_flavours_cut_what_their_stack_says() {
+fn loss_cuts_flight_size_in_rfc_and_cwnd_in_linux_flavour() {
     for (cut_base, flavour) in
         [(CutBase::FlightSize, Flavour::Rfc), (CutBase::Cwnd, Flavour::Linux)]
     {

@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn the_standing_rtt_is_the_least_of_half_a_smoothed_one() {
+    fn standing_rtt_is_the_minimum_over_half_an_srtt() {
         let (delays, _) = delays(&[(0, 100), (50, 130), (60, 120), (100, 140)]);
         assert_eq!(delays.standing(), MS * 120);
         assert_eq!((delays.least(), delays.queueing()), (MS * 100, MS * 20));
     }
 
     #[test]
-    fn less_than_a_segment_of_its_own_is_nearly_empty() {
+    fn queue_below_one_own_segment_counts_as_empty() {
         // A window of ten in 110 ms: one segment in 11 ms.
         for (rtt, expected) in [(111, true), (112, false)] {
             let (mut delays, mut flow) = delays(&[(0, 100)]);
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn the_least_rtt_is_forgotten_after_ten_seconds() {
+    fn min_rtt_expires_after_ten_seconds() {
         for (at, least) in [(10_000, 100), (10_001, 110)] {
             assert_eq!(delays(&[(0, 100), (5_000, 110), (at, 120)]).0.least(), MS * least);
         }
     }
 
     #[test]
-    fn a_queue_that_is_not_a_tenth_of_its_greatest_for_five_rtts_does_not_empty() {
+    fn queue_above_a_tenth_of_its_maximum_for_five_rtts_is_not_empty() {
         // Queues of 0 to 100 ms; at 300 ms one of 10 ms is left, or one of 11.
         for (least, expected) in [(10, true), (11, false)] {
             let (mut delays, mut flow) = delays(&[(0, 100), (200, 200), (300, 100 + least)]);

@@ -39,7 +39,7 @@ fn the_window_grows_below_the_target_rate_and_shrinks_above() {
 }
 
 #[test]
-fn a_round_trip_moves_it_by_v_over_delta() {
+fn cwnd_changes_by_v_over_delta_per_round_trip() {
     for (delta, expected) in [(0.5, 12), (0.25, 14), (1.0, 11)] {
         let mut cc = copa(Config { delta, ..Config::default() });
         let mut path = Path::new(&mut cc, MS * 100);
@@ -63,7 +63,7 @@ fn slow_start_ends_when_the_rate_is_above_the_target() {
 }
 
 #[test]
-fn it_sends_at_twice_its_window_per_standing_rtt() {
+fn pacing_rate_is_two_cwnd_per_standing_rtt() {
     for init in [&INIT, &LINUX] {
         let mut cc = Copa::new(init, Config::default());
         assert_eq!(cc.control().pacing, None);
@@ -87,14 +87,14 @@ fn weight(cc: &Copa) -> f64 {
 }
 
 #[test]
-fn a_queue_that_stays_full_makes_it_compete() {
+fn queue_that_does_not_empty_enters_competitive_mode() {
     assert!(competing(Config::default()).steering.competing.is_some());
     let alone = Config { competitive: false, ..Config::default() };
     assert!(competing(alone).steering.competing.is_none());
 }
 
 #[test]
-fn competing_it_varies_delta_as_newreno_its_window() {
+fn competitive_mode_adapts_one_over_delta_by_aimd() {
     let mut cc = competing(Config::default());
     assert!((weight(&cc) - 2.0).abs() < 1e-9);
     let round = Some(crate::Round::default());
@@ -114,7 +114,7 @@ fn competing_it_varies_delta_as_newreno_its_window() {
 }
 
 #[test]
-fn losses_leave_the_window_alone_and_timeouts_start_over() {
+fn loss_keeps_cwnd_and_timeout_resets_it_to_one() {
     for (cause, expected) in [(Cause::Loss, 10), (Cause::Timeout, 1)] {
         let mut cc = copa(Config::default());
         cc.on_congestion(&at(0), Congestion { cause, flight: 10, again: false });

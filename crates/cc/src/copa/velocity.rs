@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubles_from_the_third_round_in_one_direction_and_starts_over_when_it_turns() {
+    fn velocity_doubles_from_the_third_round_and_resets_on_reversal() {
         let mut velocity = Velocity::new(10);
         let mut after = |cwnd| {
             velocity.on_round(cwnd);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_gathered_in_one_direction_is_not_used_in_the_other() {
+    fn velocity_resets_when_an_ack_reverses_the_direction() {
         let mut velocity = Velocity::new(10);
         for cwnd in [12, 14, 16] {
             velocity.on_round(cwnd);

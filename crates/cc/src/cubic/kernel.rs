@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_1_32_above_the_root_balances_the_missing_1_1024() {
+    fn cubic_root_initial_guess_keeps_error_within_0_16_percent() {
         // Far from the limits of integers only the guess and 341/1024 cause errors: at most 1/1024
         // either way for the rule; the refined guesses stay within 0.16 %.
         for x in 8..64_u64 {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_the_kernels() {
+    fn cubic_roots_match_the_kernel_checksum() {
         // A checksum (FNV-1a) of 200,000 roots, over all lengths of numbers, computed with the
         // kernel's own table of guesses, which the rule replaced.
         let mut state = 1_u64;
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_forgets_the_plateau() {
+    fn timeout_resets_w_max() {
         let mut cc = cubic(false);
         let mut path = Path::new(&mut cc, Duration::from_millis(100));
         path.round();

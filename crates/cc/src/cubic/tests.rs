@@ -25,7 +25,7 @@ fn assert_near(value: f64, expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn follows_the_curve_and_is_back_after_k() {
+fn cubic_follows_its_curve_and_reaches_w_max_after_k() {
     // Large enough for the curve to stay above Reno's window.
     let w_max = 1000.0;
     let k = k(w_max, BETA * w_max);
@@ -51,7 +51,7 @@ fn follows_the_curve_and_is_back_after_k() {
 }
 
 #[test]
-fn the_curve_is_one_of_time_not_of_round_trips() {
+fn cubic_growth_depends_on_time_not_on_rtt() {
     // 2 s after the cut, whatever the RTT; Reno's window is far below by then.
     let at_two_seconds = |rtt: Duration| {
         let mut cc = cubic(1000, Config { tcp_friendly: false, ..plain() });
@@ -92,7 +92,7 @@ fn small_windows_follow_the_line_of_reno() {
 }
 
 #[test]
-fn without_friendliness_small_windows_wait_for_the_curve() {
+fn small_windows_follow_the_curve_with_tcp_friendly_off() {
     let mut cc = cubic(20, Config { tcp_friendly: false, ..plain() });
     let mut path = Path::new(&mut cc, Duration::from_millis(10));
     path.congestion(Cause::Loss);
@@ -105,7 +105,7 @@ fn without_friendliness_small_windows_wait_for_the_curve() {
 }
 
 #[test]
-fn makes_room_when_it_shrinks_twice() {
+fn fast_convergence_lowers_w_max_at_a_second_loss() {
     for (fast_convergence, share) in [(true, f64::midpoint(1.0, BETA)), (false, 1.0)] {
         let mut cc = cubic(1000, Config { fast_convergence, ..plain() });
         let mut path = Path::new(&mut cc, RTT);
@@ -122,7 +122,7 @@ fn makes_room_when_it_shrinks_twice() {
 }
 
 #[test]
-fn remembers_a_window_above_the_plateau_as_it_is() {
+fn loss_above_the_plateau_sets_w_max_to_cwnd() {
     let mut cc = cubic(1000, plain());
     let mut path = Path::new(&mut cc, RTT);
     path.congestion(Cause::Loss);
@@ -150,7 +150,7 @@ fn grows_by_half_per_round_trip_at_the_most() {
 }
 
 #[test]
-fn stands_still_on_the_plateau_rather_than_shrink() {
+fn cubic_never_shrinks_around_the_plateau() {
     let mut cc = cubic(1000, plain());
     let mut path = Path::new(&mut cc, RTT);
     path.congestion(Cause::Loss);
@@ -163,7 +163,7 @@ fn stands_still_on_the_plateau_rather_than_shrink() {
 }
 
 #[test]
-fn a_timeout_forgets_the_plateau() {
+fn timeout_resets_w_max() {
     let mut cc = cubic(100, plain());
     let mut path = Path::new(&mut cc, RTT);
     path.congestion(Cause::Timeout);
@@ -179,7 +179,7 @@ fn a_timeout_forgets_the_plateau() {
 }
 
 #[test]
-fn time_without_a_full_window_does_not_count() {
+fn epoch_time_excludes_periods_not_cwnd_limited() {
     let mut cc = cubic(1000, plain());
     let mut path = Path::new(&mut cc, RTT);
     path.congestion(Cause::Loss);
@@ -212,7 +212,7 @@ fn idle_time_counts_as_one_round_trip_at_the_most() {
 }
 
 #[test]
-fn a_false_alarm_leaves_no_trace() {
+fn undo_restores_the_cubic_state() {
     for cause in [Cause::Loss, Cause::Ecn, Cause::Timeout] {
         let mut cc = cubic(1000, plain());
         let mut path = Path::new(&mut cc, RTT);
@@ -227,7 +227,7 @@ fn a_false_alarm_leaves_no_trace() {
 }
 
 #[test]
-fn an_alarm_found_false_after_the_window_came_back_changes_nothing() {
+fn undo_after_cwnd_reached_its_old_value_changes_nothing() {
     let mut cc = cubic(20, plain());
     let mut path = Path::new(&mut cc, Duration::from_millis(10));
     path.congestion(Cause::Loss);
@@ -240,7 +240,7 @@ fn an_alarm_found_false_after_the_window_came_back_changes_nothing() {
 }
 
 #[test]
-fn a_restart_finds_its_place_on_the_curve() {
+fn restart_after_idle_begins_an_epoch_below_the_old_w_max() {
     let mut cc = cubic(10, plain());
     let mut path = Path::new(&mut cc, RTT);
     while path.cwnd() < 160 {
@@ -261,7 +261,7 @@ fn a_restart_finds_its_place_on_the_curve() {
 }
 
 #[test]
-fn growing_delay_ends_the_first_slow_start() {
+fn hystart_ends_the_first_slow_start_after_css_rounds() {
     let mut cc = cubic(10, Config::default());
     let mut path = Path::new(&mut cc, RTT);
     path.round();
@@ -284,7 +284,7 @@ fn growing_delay_ends_the_first_slow_start() {
 }
 
 #[test]
-fn hystart_watches_the_first_slow_start_only() {
+fn hystart_is_off_after_the_first_slow_start() {
     let mut cc = cubic(10, Config::default());
     // A loss, then a timeout: slow start up to the known threshold does not end due to delay.
     let mut path = Path::new(&mut cc, RTT);
@@ -305,7 +305,7 @@ fn without_hystart_slow_start_doubles_until_loss() {
 }
 
 #[test]
-fn everything_is_zero_until_known() {
+fn cubic_probes_are_zero_before_the_first_event() {
     let cc = cubic(10, Config::default());
     for name in ["w_max", "cwnd_prior", "k", "t", "w_est", "css"] {
         assert_near(probe(&cc, name), 0.0, 0.0);

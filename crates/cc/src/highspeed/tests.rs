@@ -38,7 +38,7 @@ fn the_table_follows_from_the_formulas_of_rfc_3649() {
 }
 
 #[test]
-fn a_loss_takes_what_the_rfc_says_in_hundredths() {
+fn decrease_steps_match_rfc_3649_appendix_b() {
     // From the table of appendix B.
     for (window, hundredths) in [(118, 44), (1058, 33), (10661, 21), (89053, 10)] {
         let (_, taken) = STEPS[HighSpeed::step_of(window)];
@@ -53,27 +53,27 @@ fn is_reno_up_to_38_segments() {
 }
 
 #[test]
-fn the_step_is_the_first_that_reaches_up_to_the_window() {
+fn step_of_a_window_is_the_first_with_bound_not_below() {
     for (window, a) in [(1, 1), (38, 1), (39, 2), (118, 2), (119, 3), (1000, 8), (200_000, 72)] {
         assert_eq!(HighSpeed::step_of(window) + 1, a, "{window}");
     }
 }
 
 #[test]
-fn adds_a_and_takes_b() {
+fn growth_adds_a_per_round_trip_and_loss_takes_b() {
     // At 1000, 8 a round trip, less the effect of the growing window: 1000 * 8 / 1004 = 7.97. A
     // loss takes 83 / 256 of 1007: 326.5.
     assert_eq!(windows(&mut avoiding(1000), 3, &[1007]), [1000, 1007, 1007 - 326]);
 }
 
 #[test]
-fn what_slow_start_loses_in_linux_goes_by_the_step_before_it() {
+fn linux_loss_in_slow_start_uses_the_step_before_it() {
     let mut cc = HighSpeed::new(&LINUX, Config::default());
     assert_eq!(windows(&mut cc, 9, &[1280]), [10, 20, 40, 80, 160, 320, 640, 1280, 640]);
 }
 
 #[test]
-fn the_cut_starts_from_the_base_of_the_stack() {
+fn reduction_is_a_share_of_the_configured_cut_base() {
     let init = Init { cut_base: CutBase::FlightSize, ..LINUX };
     let mut cc = HighSpeed::new(&init, Config::default());
     let flow = Path::new(&mut cc, Duration::from_millis(100)).flow;
@@ -82,7 +82,7 @@ fn the_cut_starts_from_the_base_of_the_stack() {
 }
 
 #[test]
-fn the_rfc_goes_by_its_formulas() {
+fn rfc_flavour_computes_a_and_b_by_formula() {
     // From the table of appendix B, which is rounded: w, a(w), b(w).
     for (w, grows, takes) in
         [(38.0, 1.0, 0.5), (118.0, 2.0, 0.44), (1058.0, 8.0, 0.33), (10661.0, 30.0, 0.21)]

@@ -31,7 +31,7 @@ fn grows_faster_the_longer_no_loss_came() {
 }
 
 #[test]
-fn growth_is_alike_in_time() {
+fn rtt_scaling_multiplies_growth_by_rtt_over_100_ms_within_limits() {
     // RTT / 100 ms, between a tenth and two: 11 / 2, 11 * 2 and no more, 11 / 10 and no less.
     for (rtt, expected) in [(50, 5), (200, 22), (400, 22), (10, 1), (1, 1)] {
         assert_eq!(growth(2000, rtt, Config::default()), expected, "{rtt} ms");
@@ -41,7 +41,7 @@ fn growth_is_alike_in_time() {
 }
 
 #[test]
-fn rtts_far_beyond_the_greatest_are_not_believed() {
+fn max_rtt_rises_only_to_samples_within_20_ms() {
     let mut cc = htcp();
     // 50 is the minimum. 70 is within 20 ms of it, 95 is not within 20 ms of 70, and 88 is.
     for (rtt, greatest) in [(50, 50), (70, 70), (95, 70), (88, 88), (60, 88)] {
@@ -54,7 +54,7 @@ fn rtts_far_beyond_the_greatest_are_not_believed() {
 }
 
 #[test]
-fn the_first_loss_halves_and_the_second_empties_the_queue() {
+fn first_loss_halves_and_second_uses_beta_of_min_over_max_rtt() {
     let config = Config { use_bandwidth_switch: false, ..Config::default() };
     let mut cc = HTcp::new(&Init { initial_window: 100, ..LINUX }, config);
     cc.min_rtt = 60;
@@ -79,7 +79,7 @@ fn a_loss_leaves_four_fifths_at_the_most() {
 }
 
 #[test]
-fn another_throughput_halves() {
+fn throughput_change_above_a_fifth_sets_beta_to_half() {
     // A fifth more or less than 1000 is within bounds.
     for (new, expected) in [(799, 64), (800, 102), (1200, 102), (1201, 64)] {
         let mut cc = htcp();
@@ -118,7 +118,7 @@ fn time_counts_from_the_end_of_recovery() {
 }
 
 #[test]
-fn a_false_alarm_gives_back_the_time() {
+fn undo_restores_the_time_of_the_last_loss() {
     let mut cc = htcp();
     cc.on_congestion(&at(1000), loss(10));
     cc.on_undo(&at(1100));

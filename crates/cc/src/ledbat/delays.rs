@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_the_last_four_counts() {
+    fn queueing_delay_is_the_minimum_of_the_last_four_samples() {
         let mut delays = delays();
         delays.take(at(0), MS * 10);
         for (delay, queueing) in [(50, 0), (40, 0), (60, 0), (70, 30), (80, 30), (80, 50)] {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_least_delay_is_forgotten_after_ten_minutes() {
+    fn base_delay_expires_after_ten_minutes() {
         let mut delays = delays();
         delays.take(at(0), MS * 10);
         // The minute of second 0 is the first of ten until the eleventh begins, at 600 s.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_delay_counts_at_once() {
+    fn lower_delay_updates_the_base_delay_at_once() {
         let mut delays = delays();
         delays.take(at(0), MS * 20);
         delays.take(at(30), MS * 10);

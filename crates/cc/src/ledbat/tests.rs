@@ -40,7 +40,7 @@ fn without_a_queue_it_grows_by_a_segment_a_round_trip() {
 }
 
 #[test]
-fn off_target_decides_how_far_it_goes() {
+fn cwnd_change_is_proportional_to_off_target() {
     // gain * off_target * acked / cwnd with 10 acknowledged of 11: at a quarter over the target
     // -0.25, at twice the target -1.
     for (queue, off_target) in [(50, 0.5), (100, 0.0), (125, -0.25), (200, -1.0)] {
@@ -51,14 +51,14 @@ fn off_target_decides_how_far_it_goes() {
 }
 
 #[test]
-fn a_queue_on_the_way_back_does_not_count_unless_there_are_no_timestamps() {
+fn queue_on_the_ack_path_counts_only_without_timestamps() {
     assert_eq!(after(0, 100, |ack| ack), after(0, 0, |ack| ack));
     let without = |ack| Ack { one_way_delay: None, timestamps: None, ..ack };
     assert_eq!(after(0, 100, without), after(100, 0, without));
 }
 
 #[test]
-fn with_the_first_timestamps_rtts_are_forgotten() {
+fn base_delay_restarts_with_the_first_timestamps() {
     let mut cc = Ledbat::new(&INIT, Config::default());
     cc.measure(&FLOW, &Ack { one_way_delay: None, ..ack(20, 20) });
     cc.measure(&FLOW, &ack(20, 20));

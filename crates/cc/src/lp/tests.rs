@@ -25,7 +25,7 @@ fn windows(cc: &mut LowPriority, delays: &[u64]) -> Vec<u64> {
 }
 
 #[test]
-fn a_delay_above_the_threshold_halves_the_window_and_in_inference_leaves_one() {
+fn delay_above_threshold_halves_cwnd_and_sets_one_in_inference() {
     // The first delays, of 10 ms, have a range of zero and are above it: 5 segments. The range then
     // is 10 to 20 ms, and the threshold 11. After 50 ms the smoothed delay is 15, within three
     // round trips.
@@ -49,7 +49,7 @@ fn an_inference_phase_ends_after_three_round_trips() {
 }
 
 #[test]
-fn in_linux_a_clock_that_began_late_makes_it_reno() {
+fn linux_delay_overflow_by_clock_offset_disables_early_backoff() {
     let delays = [10; 20];
     let offset = |offset: u32| format!(r#"{{ "clock_offset_ms": {offset} }}"#);
     // 2^29 and more do not fit 32 bits with three bits of fraction.
@@ -75,7 +75,7 @@ fn the_receivers_clock_is_estimated_from_ack_to_ack() {
 }
 
 #[test]
-fn the_delay_is_what_the_clocks_differ_by() {
+fn one_way_delay_is_the_clock_difference_in_milliseconds() {
     let clock = RemoteClock { hz: 1000, sent: 1, echoed: 1 };
     assert_eq!(clock.delay(70, 50), Some(20));
     let clock = RemoteClock { hz: 500, sent: 1, echoed: 1 };
@@ -83,7 +83,7 @@ fn the_delay_is_what_the_clocks_differ_by() {
 }
 
 #[test]
-fn beside_a_clock_that_seems_fast_only_our_own_counts_from_when_it_booted() {
+fn remote_clock_above_1000_hz_is_ignored_in_one_way_delay() {
     // tcp_lp_owd_calculator: LP_RESOL / remote_hz is 0 above 1000 Hz, so rcv_tsval does not count.
     // The sender's clock is at 2000 + 59 ms, as the kernel booted two seconds before.
     let mut delays = Delays::new(7);

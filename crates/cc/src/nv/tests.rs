@@ -34,7 +34,7 @@ fn rounds(cc: &mut Nv, flow: &mut FlowState, rtt: Duration, segments: u64, count
 }
 
 #[test]
-fn a_window_that_queues_more_than_the_pad_is_made_smaller_by_thirty_percent_of_it() {
+fn queue_above_the_pad_reduces_cwnd_by_thirty_percent_of_the_excess() {
     let mut cc = nv();
     let mut flow = FlowState { cwnd_limited: false, ..FLOW };
     cc.window.slow_start(90);
@@ -48,7 +48,7 @@ fn a_window_that_queues_more_than_the_pad_is_made_smaller_by_thirty_percent_of_i
 }
 
 #[test]
-fn a_window_that_queues_less_may_grow() {
+fn queue_below_the_pad_allows_growth() {
     let mut cc = nv();
     let mut flow = FlowState { cwnd_limited: false, ..FLOW };
     cc.may_grow = false;
@@ -61,7 +61,7 @@ fn a_window_that_queues_less_may_grow() {
 }
 
 #[test]
-fn a_loss_leaves_819_of_1024_and_ends_growth() {
+fn loss_keeps_819_of_1024_of_cwnd_and_disallows_growth() {
     let mut cc = nv();
     cc.window.slow_start(90);
     let event = Congestion { cause: Cause::Loss, flight: 100, again: false };
@@ -92,7 +92,7 @@ fn a_timeout_halves_the_speed_of_growth() {
 }
 
 #[test]
-fn a_small_window_costs_no_less_than_four_acks_a_segment() {
+fn growth_needs_at_least_four_acks_per_segment() {
     let mut cc = nv();
     cc.window.set_threshold(1);
     cc.window.set(1);
@@ -103,7 +103,7 @@ fn a_small_window_costs_no_less_than_four_acks_a_segment() {
 }
 
 #[test]
-fn the_least_rtt_is_renewed_after_two_seconds_and_then_about_every_five() {
+fn min_rtt_is_renewed_after_two_seconds_then_about_every_five() {
     let mut cc = nv();
     cc.next_min_rtt = 7;
     cc.renew(1000);
@@ -117,7 +117,7 @@ fn the_least_rtt_is_renewed_after_two_seconds_and_then_about_every_five() {
 }
 
 #[test]
-fn nothing_is_judged_while_losses_are_repaired() {
+fn rate_samples_in_recovery_are_ignored() {
     let mut cc = nv();
     let mut flow = FlowState { phase: Phase::Recovery, ..FLOW };
     let before = cc.clone().round.samples;

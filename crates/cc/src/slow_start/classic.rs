@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_of_half_the_least_rtt_ends_it() {
+    fn ack_train_of_half_the_min_rtt_ends_slow_start() {
         let mut hystart = Classic::beginning(&at(0));
         // The threshold of (40 ms + 1 ms) / 2 = 20.5 ms is exceeded by the ACK at 21 ms.
         let ends = (1..=30).find(|&ms| hystart.is_over(&at(ms * 1000), 20, DELAY_MIN, DELAY_MIN));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_of_more_than_two_milliseconds_ends_the_train() {
+    fn gap_above_two_milliseconds_breaks_the_ack_train() {
         let mut hystart = Classic::beginning(&at(0));
         for ms in (3..60).step_by(3) {
             assert!(!hystart.is_over(&at(ms * 1000), 20, DELAY_MIN, DELAY_MIN), "{ms}");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_grown_by_an_eighth_ends_it_with_the_ninth_sample() {
+    fn rtt_increase_by_an_eighth_ends_slow_start_at_the_ninth_sample() {
         for (delay, ends) in [(45_000, None), (45_001, Some(9))] {
             let mut hystart = Classic::beginning(&at(0));
             let found = (1..=12).find(|n| hystart.is_over(&at(n * 3000), 20, delay, DELAY_MIN));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn small_windows_are_left_alone() {
+    fn hystart_is_off_below_16_segments() {
         let mut hystart = Classic::beginning(&at(0));
         assert!((1..40).all(|ms| !hystart.is_over(&at(ms * 1000), 15, DELAY_MIN, DELAY_MIN)));
     }

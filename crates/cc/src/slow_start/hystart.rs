@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn slows_when_delay_grows_by_an_eighth_within_4_and_16_ms() {
+    fn css_starts_when_rtt_rises_by_an_eighth_clamped_to_4_and_16_ms() {
         for (base, thresh) in [(10, 4), (32, 4), (80, 10), (128, 16), (400, 16)] {
             for (rise, expected) in [(thresh - 1, false), (thresh, true)] {
                 let mut hystart = HyStart::unpaced();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_eight_samples_prove_nothing() {
+    fn hystart_needs_eight_rtt_samples_in_a_round() {
         for (samples, expected) in [(7, false), (8, true)] {
             let mut hystart = HyStart::unpaced();
             round(&mut hystart, 20);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn one_fast_segment_clears_the_round() {
+    fn one_low_rtt_sample_prevents_css_in_its_round() {
         let mut hystart = HyStart::unpaced();
         round(&mut hystart, 80);
         let fast = Ack { rtt: Some(Duration::from_millis(80)), ..Ack::default() };
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn ends_slow_start_after_five_slow_rounds_the_first_included() {
+    fn slow_start_ends_after_five_css_rounds() {
         let mut hystart = conservative();
         let ends: Vec<_> = (2..=5).map(|_| round(&mut hystart, 95)).collect();
         assert_eq!(ends, [false, false, false, true]);
     }
 
     #[test]
-    fn resumes_when_it_was_jitter() {
+    fn slow_start_resumes_if_rtt_falls_during_css() {
         let mut hystart = conservative();
         round(&mut hystart, 89);
         assert!(!hystart.is_conservative());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn grows_by_a_quarter_while_slow() {
+    fn css_growth_is_a_quarter_of_slow_start() {
         let mut hystart = conservative();
         let grown: u64 = (0..100).map(|_| hystart.credit(1)).sum();
         assert_eq!(grown, 25);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn one_ack_adds_at_most_eight_unless_paced() {
+    fn hystart_growth_per_ack_is_at_most_eight_segments_unless_paced() {
         assert_eq!(HyStart::unpaced().credit(20), 8);
         assert_eq!(HyStart::paced().credit(20), 20);
     }

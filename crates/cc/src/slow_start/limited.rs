@@ -41,14 +41,14 @@ mod tests {
     }
 
     #[test]
-    fn below_the_limit_each_segment_is_worth_one() {
+    fn growth_is_one_per_segment_up_to_max_ssthresh() {
         assert_eq!(limited().credit(50, 2), 2);
         // RFC 3742 §2: "less than or equal to max_ssthresh".
         assert_eq!(limited().credit(100, 1), 1);
     }
 
     #[test]
-    fn beyond_the_limit_a_segment_costs_k() {
+    fn growth_takes_k_segments_beyond_max_ssthresh() {
         // K = int(cwnd / 50): 2 up to 149, 3 up to 199, 4 at 200, 20 at 1000.
         for (cwnd, k) in [(101, 2), (149, 2), (150, 3), (200, 4), (1000, 20)] {
             let mut limited = limited();
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_that_passes_the_limit_is_worth_less_from_there() {
+    fn ack_crossing_max_ssthresh_grows_slower_beyond_it() {
         // Two reach 101, and from there every second one counts.
         assert_eq!(limited().credit(99, 6), 4);
     }

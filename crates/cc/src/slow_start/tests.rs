@@ -56,7 +56,7 @@ impl Begun {
 const KINDS: [Kind; 4] = [Kind::Standard, Kind::Classic, Kind::HyStart, Kind::Limited];
 
 #[test]
-fn all_double_a_small_window_while_delay_is_constant() {
+fn every_slow_start_doubles_a_small_window_at_constant_delay() {
     for kind in KINDS {
         let mut begun = Begun::new(kind);
         assert_eq!(
@@ -68,7 +68,7 @@ fn all_double_a_small_window_while_delay_is_constant() {
 }
 
 #[test]
-fn delay_ends_it_for_those_that_look_at_delay() {
+fn only_hystart_variants_leave_slow_start_on_rising_delay() {
     // An eighth of 100 ms is 12.5 ms.
     for kind in KINDS {
         let mut begun = Begun::new(kind);
@@ -96,7 +96,7 @@ fn limited_slow_start_adds_at_most_half_its_limit_a_round() {
 }
 
 #[test]
-fn what_is_left_at_ssthresh_is_for_congestion_avoidance() {
+fn credit_left_at_ssthresh_goes_to_congestion_avoidance() {
     for kind in KINDS {
         let mut begun = Begun::new(kind);
         begun.window.set_threshold(12);
@@ -120,7 +120,7 @@ fn nothing_grows_in_recovery_nor_while_the_window_is_not_used() {
 }
 
 #[test]
-fn after_a_timeout_only_the_hystart_of_2008_looks_again() {
+fn only_hystart_2008_restarts_after_a_timeout() {
     for (kind, ends) in [(Kind::Classic, true), (Kind::HyStart, false)] {
         let mut begun = Begun::new(kind);
         begun.window.set_threshold(1000);

@@ -66,14 +66,14 @@ fn a_loss_halves() {
 }
 
 #[test]
-fn the_product_has_32_bits_in_the_kernels_flavour() {
+fn linux_cwnd_times_rtt_overflows_at_32_bits() {
     // 10,000 * 430,000 = 4,300,000,000 = 2^32 + 5,032,704.
     let times = |init| Vegas::new(init, Config::default()).times(10_000, 430_000);
     assert_eq!((times(&LINUX), times(&INIT)), (5_032_704, 4_300_000_000));
 }
 
 #[test]
-fn by_the_paper_slow_start_doubles_every_other_round_trip() {
+fn vegas_1994_slow_start_doubles_every_other_round_trip() {
     // With 40 segments and 10 of 110 ms in the queue, diff = 39 - 40 * 100 / 110 = 2.6 > gamma. The
     // paper only says that slow start ends; ns-2 takes an eighth.
     let delays = [100, 100, 100, 100, 110, 110];
@@ -82,7 +82,7 @@ fn by_the_paper_slow_start_doubles_every_other_round_trip() {
 }
 
 #[test]
-fn by_the_paper_one_to_three_segments_may_wait() {
+fn vegas_1994_keeps_one_to_three_segments_queued() {
     // 39 - 40 * 100 / 110 = 2.6, rounded to 3, is not above beta; at 115 ms it is 4.2. The mean of
     // the round trip before includes one ACK with 115 ms.
     let delays = [100, 100, 100, 100, 110, 110, 110, 110, 115, 115, 115];
@@ -102,7 +102,7 @@ fn freebsd_counts_whole_milliseconds() {
 }
 
 #[test]
-fn idle_forgets_the_least_delay_in_linux_alone() {
+fn only_linux_resets_base_rtt_after_idle() {
     for (preset, base_rtt) in [("", 0.0), ("ns2", 100.0)] {
         let mut cc = vegas(preset);
         after(&mut cc, &[100]);

@@ -22,7 +22,7 @@ fn event(cause: Cause) -> Congestion {
 }
 
 #[test]
-fn two_filters_keep_seven_eighths_each_in_whole_numbers() {
+fn linux_estimate_passes_two_integer_filters_of_seven_eighths() {
     let config = Config::default();
     let mut estimate = Estimate::new(Filter::Linux);
     estimate.take(1000, 10, (0.0, &config));
@@ -49,7 +49,7 @@ fn the_filter_of_the_paper_keeps_nine_tenths() {
 }
 
 #[test]
-fn after_recovery_the_window_is_what_the_path_holds() {
+fn recovery_ends_with_cwnd_of_bandwidth_times_min_rtt() {
     // An ACK of 1460 bytes each 10 ms is 146 bytes a jiffy, and 146 * 100 / 1460 = 10 segments.
     let mut cc = westwood_plus("{}");
     steady(&mut cc, 5);
@@ -60,7 +60,7 @@ fn after_recovery_the_window_is_what_the_path_holds() {
 }
 
 #[test]
-fn the_paper_sets_the_window_when_the_loss_is_found() {
+fn paper_sets_cwnd_to_bandwidth_times_min_rtt_at_loss() {
     let mut cc = westwood_plus(r#"{ "filter": "paper" }"#);
     steady(&mut cc, 5);
     cc.window.slow_start(30);
@@ -69,7 +69,7 @@ fn the_paper_sets_the_window_when_the_loss_is_found() {
 }
 
 #[test]
-fn a_timeout_forgets_the_least_rtt() {
+fn timeout_resets_the_min_rtt() {
     let mut cc = westwood_plus("{}");
     steady(&mut cc, 5);
     cc.on_congestion(&FLOW, event(Cause::Timeout));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_a_target_for_each_window_delivered() {
+    fn prr_sends_ssthresh_segments_per_window_delivered() {
         // RFC 6937 §4.1: 20 segments, one lost, target 10: every second ACK lets one go.
         let mut reduction = proportional();
         let mut in_flight = 19;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_target_it_sends_what_was_delivered_and_one_more_if_nothing_is_lost() {
+    fn prr_below_ssthresh_sends_as_delivered_plus_one_without_new_loss() {
         let mut reduction = proportional();
         reduction.on_ack(1, 12, false, 4);
         assert_eq!(reduction.cwnd - 4, 1);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn halving_sends_one_segment_for_two_acks_until_it_is_done() {
+    fn rate_halving_sends_one_segment_per_two_acks_until_ssthresh() {
         // 20 segments, one of them lost: 19 in flight. The first ACK lets one go, as the window is
         // not smaller yet.
         let mut reduction = CwndReduction::begin(WindowReduction::Halving, 20, 10, 10).unwrap();
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn halving_goes_on_below_the_target_if_the_floor_is_lower() {
+    fn rate_halving_continues_below_ssthresh_to_a_lower_floor() {
         let mut reduction = CwndReduction::begin(WindowReduction::Halving, 20, 10, 5).unwrap();
         sent_by_halves(&mut reduction, 19, 40);
         assert_eq!((reduction.cwnd, reduction.final_cwnd(5, 3)), (5, Some(5)));
     }
 
     #[test]
-    fn halving_never_lets_a_burst_go() {
+    fn rate_halving_limits_cwnd_to_in_flight_plus_one() {
         let mut reduction = CwndReduction::begin(WindowReduction::Halving, 20, 10, 10).unwrap();
         // An ACK finds twelve lost at once: the window is what is in flight and one more, for good.
         reduction.on_ack(1, 12, false, 7);

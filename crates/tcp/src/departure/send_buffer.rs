@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_may_be_out_of_order_have_room() {
+    fn send_buffer_has_room_for_reordering_plus_one_segments() {
         // tcp_sndbuf_expand: two windows of `reordering` + 1 segments, of 10 at least, each 4,096
         // and 256 bytes.
         for (dup_thresh, segments) in [(3, 10), (9, 10), (10, 11), (300, 301)] {
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_the_program_asked_for_stays_as_it_is() {
+    fn fixed_send_buffer_is_never_resized() {
         // SOCK_SNDBUF_LOCK; tcp_should_expand_sndbuf does not either restart the time of an unused
         // window.
         let settings = Settings { fixed_send_buffer: Some(100_000), ..Settings::default() };
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_finds_no_room_waits_for_news_of_it() {
+    fn blocked_write_resumes_only_after_write_space_is_signalled() {
         // tcp_sendmsg_locked, sk_stream_wait_memory: two packets of ten segments, of which the
         // second makes 28,960 bytes that have not left, are all. What the first sends of itself as
         // it is written makes room, but the program waits (`vm_wait`) until the next ACK tells of
@@ -639,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_goes_on_with_the_next_chunk() {
+    fn appending_the_next_chunk_clears_psh_of_the_last_packet() {
         // tcp_sendmsg_locked: the first that it copies takes PSH from the packet it goes to.
         let mut buffer = with_most(1 << 20, 100);
         let forced = Sizes { packet: 45 * MSS, half_window: 100, queued: 0 };
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_call_sends_nothing_while_the_device_holds_more_than_the_last_packet() {
+    fn autocork_holds_the_last_packet_while_the_device_queue_is_larger() {
         // tcp_should_autocork: of a packet of 45 segments, which leaves by itself (tcp_push_one),
         // 26 have left. The last 376 bytes of the chunk of 65,536 go to the 19 that are left: with
         // 960 more that is 28,848 of memory. sk_wmem_alloc counts one more than what is at the
@@ -678,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_data_hears_of_room_as_well() {
+    fn poll_without_write_space_requests_a_write_space_signal() {
         // tcp_poll, __sk_stream_is_writeable: of 87,040 bytes 58,027 are in use, and half as much
         // is free; with a byte more the program is told when there is room, and the buffer follows
         // the window.
@@ -702,7 +702,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_behind_the_news_of_room_may_take_it() {
+    fn split_after_write_space_signal_may_make_poll_unwritable() {
         // tcp_poll: of 113,152 bytes 38,376 are free, more than half of the 74,776 in use; with one
         // packet more that a burst was cut off from, 37,416 are, less than half of 75,736.
         let mut buffer = polled(113_152, 74_776);
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_hears_of_room_while_it_pauses() {
+    fn write_space_is_signalled_after_an_ack_while_application_pauses() {
         // tcp_data_snd_check, after each ACK, whatever it lets go; the buffer grows where the
         // window has room: 2 windows of 80 segments, each 4,096 and 256 bytes.
         let mut buffer = polled(200_000, 180_000);

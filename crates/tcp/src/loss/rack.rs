@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_report_within_a_round_trip_does_not_widen_the_window() {
+    fn reo_wnd_grows_by_dsack_at_most_once_per_round_trip() {
         let mut rack = Rack { reordering_seen: true, ..Rack::default() };
         // RFC 8985 §6.2 step 4: once a round trip, which ends when what came after it is delivered.
         for (reached, end, steps) in

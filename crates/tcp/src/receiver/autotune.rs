@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_buffer_is_kept_unless_it_is_more_than_can_be_offered() {
+    fn app_win_reserve_applies_only_if_the_scale_can_offer_the_buffer() {
         // tcp_init_buffer_space: of 131,072 bytes half is window, 65,536. With tcp_app_win = 1 half
         // of that is kept, but `window_clamp >= maxwin` does not hold for 65,535: one segment is.
         let settings = Settings { app_win: 1, receive_buffer: 1 << 20, ..Settings::default() };
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_window_is_what_the_program_and_the_route_allow() {
+    fn first_window_is_limited_by_window_clamp_and_route_initrwnd() {
         // tcp_select_initial_window: of 65,536 bytes 45 whole segments, of a limit of 30,000 there
         // are 20; the route's limit is in segments.
         let first = |window_clamp, initial_receive_window| {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_takes_less_memory_than_was_thought_lifts_the_limit_of_the_program() {
+    fn smaller_truesize_than_assumed_raises_the_window_clamp() {
         // tcp_measure_rcv_mss: window_clamp becomes 153/256 of 131,072 bytes.
         let settings =
             Settings { receive_buffer: 1 << 20, window_clamp: Some(30_000), ..Settings::default() };
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_takes_what_was_thought_leaves_the_window_as_it_is() {
+    fn unchanged_scaling_ratio_leaves_the_window_clamp() {
         // tcp_measure_rcv_mss: `old_ratio != scaling_ratio`. 965 of 965 + 960 bytes are 128 of 256,
         // which is what a connection begins with; 1448 of 2408 are 153.
         let clamp_after = |payload| {

@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn leaves_are_balanced_as_in_the_book() {
+    fn rbtree_insertions_match_cormen_exercise_13_3_2() {
         // Cormen et al., exercise 13.3-2: 41, 38, 31, 12, 19, 8.
         let tree = tree([41, 38, 31, 12, 19, 8]);
         assert_eq!(shape(&tree, tree.root()), "((([8] 12 ) [19] 31) 38 41)");
     }
 
     #[test]
-    fn the_first_is_taken_out_as_in_the_book() {
+    fn rbtree_pop_first_matches_cormen_exercise_13_4_3() {
         // Cormen et al., exercise 13.4-3: 8, 12, 19, 31, 38 and 41 in this order.
         let mut tree = tree([41, 38, 31, 12, 19, 8]);
         let shapes =

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn begins_with_half_a_window_at_the_most() {
+    fn initial_rcv_mss_is_at_most_half_the_window() {
         let begins = |most, window| RcvMss::new(most, window).bytes;
         assert_eq!(begins(1448, 65_535), 536);
         assert_eq!(begins(1448, 267), 133, "a window of less than a segment still opens again");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_largest_or_what_comes_twice() {
+    fn rcv_mss_is_the_largest_or_a_twice_repeated_segment_size() {
         let mut full = RcvMss::new(1448, 65_535);
         let mut after = |shape| (full.measure(shape), full.bytes);
         assert_eq!(after(shape(1448)), (SizeClass::Full, 1448));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_something_is_full_only_if_it_is_large() {
+    fn pushed_segment_updates_rcv_mss_only_from_536_bytes() {
         // 524 bytes and 12 of options are 536.
         for (payload, then) in [(523, SizeClass::Small), (524, SizeClass::Repeated)] {
             let mut full = RcvMss::new(1448, 65_535);

@@ -82,25 +82,25 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_comes_first_and_the_fifth_is_forgotten() {
+    fn latest_sack_block_is_first_and_only_four_are_kept() {
         let five = [10..11, 20..21, 30..31, 40..41, 50..51];
         assert_eq!(blocks(&five), [50..51, 40..41, 30..31, 20..21]);
     }
 
     #[test]
-    fn what_joins_two_makes_them_one() {
+    fn range_between_two_sack_blocks_merges_them() {
         assert_eq!(blocks(&[10..20, 30..40, 50..51, 20..30]), [10..40, 50..51]);
     }
 
     #[test]
-    fn a_forgotten_neighbour_is_not_found_again() {
+    fn sack_block_does_not_merge_with_an_evicted_neighbour() {
         let six = [10..20, 30..31, 40..41, 50..51, 60..61, 20..30];
         // 10..20 was forgotten with the fifth; 20..30 meets 30..31 only.
         assert_eq!(blocks(&six), [20..31, 60..61, 50..51, 40..41]);
     }
 
     #[test]
-    fn the_third_block_is_news() {
+    fn third_sack_block_flushes_compressed_ack() {
         let mut blocks = SackBlocks::default();
         for (range, is_news) in [(10..20, false), (30..40, false), (50..60, true), (40..45, false)]
         {

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_ends_with_its_seventeenth_fragment() {
+    fn skb_coalesces_up_to_seventeen_fragments() {
         // Segments 10 to 21 take 1, 2, 1, 1, 2, 1, 2, 1, 1, 2, 1 and 1 fragments, for pages of
         // 4096: 16 together. The next takes two, and has no room; segment 9, which takes one, has.
         let mut packets = Packets::new(Pages::OfFile);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn of_copied_data_a_packet_ends_with_its_seventeenth_segment() {
+    fn skb_of_copied_data_coalesces_up_to_seventeen_segments() {
         // skb_copy_to_page_nocache into 32 kB at a time: segments 0 to 16 lie in one such page
         // each, as 22 and a half of them do, and of tcp_try_coalesce's 17 fragments each takes one.
         let mut packets = Packets::new(Pages::OfCopies);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_twice_may_become_part_of_the_packet_before_it() {
+    fn duplicate_out_of_order_segment_may_coalesce_with_the_skb_before_it() {
         // tcp_data_queue_ofo: of 5, 4 and 3, in this order, 4 is at the root of the tree. What
         // begins where it ends becomes part of it, though 5 has that already.
         let mut packets = Packets::new(Pages::OfFile);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_follow_is_a_packet_of_its_own() {
+    fn out_of_order_segment_coalesces_only_with_the_skb_before_it() {
         let mut packets = Packets::new(Pages::OfFile);
         assert_eq!(early(&mut packets, segment(3)), OfoOutcome::Separate);
         assert_eq!(early(&mut packets, segment(1)), OfoOutcome::Separate);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fin_that_comes_again_is_known() {
+    fn repeated_out_of_order_fin_is_a_duplicate() {
         // tcp_data_queue_ofo: a FIN has a number, and a segment of nothing else ends behind it. The
         // second one is not what follows the first: all its bits are there, which a DSACK tells.
         let mut packets = Packets::new(Pages::OfFile);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_became_one_on_arrival_have_one_head_for_seventeen_fragments() {
+    fn gro_packet_has_one_skb_head_per_seventeen_fragments() {
         // skb_gro_receive: segments 10 to 21 take 16 fragments, 22 two, which have no room beside
         // them. A list of two heads is not joined with what follows (skb_try_coalesce).
         let mut packets = Packets::new(Pages::OfFile);

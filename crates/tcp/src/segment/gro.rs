@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_or_pushed_segment_is_the_last() {
+    fn gro_ends_a_packet_with_a_short_or_pushed_segment() {
         for (last, size) in [
             (segment(1449, 100), 1548),
             (with(segment(1449, 1448), Flags::PUSH), 2896),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_differ_stay_apart() {
+    fn gro_does_not_merge_segments_with_different_headers() {
         let next = segment(1449, 1448);
         let others = [
             segment(1450, 1448),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_data_waits_that_nothing_ends() {
+    fn gro_holds_only_data_without_flush() {
         assert!(segment(1, 1).may_be_held() && with(segment(1, 1), Flags::CWR).may_be_held());
         assert!(!segment(1, 0).may_be_held());
         for flag in [Flags::SYN, Flags::FIN, Flags::RST, Flags::PUSH] {

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_runs_out_at_the_tick_behind_and_never_early() {
+    fn wheel_timer_expires_at_the_next_level_tick_and_never_early() {
         let at = |micros| Time::ZERO + Duration::from_micros(micros);
         let out = |micros, millis| runs_out(at(micros), Duration::from_millis(millis), false).0;
         // 40 ms from 0.2 ms: the tick of 40 ms may be early, the one of 41 ms is not.

@@ -30,7 +30,7 @@ fn agreed(settings: Settings) -> Peer {
 }
 
 #[test]
-fn the_one_that_asks_sets_all_three_flags() {
+fn accecn_client_sets_ae_cwr_ece_on_the_syn() {
     // §3.1.1: the SYN-ACK reports that the SYN was not ECN-capable. §3.2.2.1, table 3: the first
     // ACK reports the same of the SYN-ACK, and then the counter is sent, from 5 on (§3.2.2).
     let mut peer = Peer::connecting(asks(rfc()));
@@ -42,7 +42,7 @@ fn the_one_that_asks_sets_all_three_flags() {
 }
 
 #[test]
-fn the_first_ack_tells_how_the_answer_arrived_and_a_mark_counts() {
+fn first_ack_reports_the_ecn_field_of_the_syn_ack_and_counts_ce() {
     // Table 3, and §3.2.2.2: after a marked SYN-ACK the counter is 6.
     for (arrived, code, count) in [
         (Flags::NONE, 0b010, 5),
@@ -60,7 +60,7 @@ fn the_first_ack_tells_how_the_answer_arrived_and_a_mark_counts() {
 }
 
 #[test]
-fn the_answer_tells_how_the_syn_arrived() {
+fn syn_ack_reports_the_ecn_field_of_the_syn() {
     // Table 2, first block; §3.1.3: unknown codes count as accurate ECN.
     for asked in [0b111, 0b100, 0b010, 0b001, 0b110, 0b101] {
         for (arrived, code) in
@@ -77,7 +77,7 @@ fn the_answer_tells_how_the_syn_arrived() {
 }
 
 #[test]
-fn with_a_classic_peer_feedback_is_classic() {
+fn accecn_falls_back_to_classic_ecn_with_a_classic_peer() {
     // Table 2, second and third block.
     let mut peer = Peer::answering(asks(rfc()), RTT, syn().acking(1).with(ECE));
     peer.sends(ms(1), data(1..1001).with(ECT).with(CE));
@@ -89,7 +89,7 @@ fn with_a_classic_peer_feedback_is_classic() {
 }
 
 #[test]
-fn without_the_right_answer_nothing_can_be_marked() {
+fn data_is_not_ect_without_successful_ecn_negotiation() {
     // Table 2: a peer without ECN, and one that reflects the flags.
     for bits in [0, 0b111] {
         let mut peer = Peer::answering(asks(rfc()), RTT, ace(syn().acking(1), bits));
@@ -101,7 +101,7 @@ fn without_the_right_answer_nothing_can_be_marked() {
 }
 
 #[test]
-fn a_repeated_syn_asks_once_more() {
+fn accecn_is_requested_on_the_first_two_syns_only() {
     // §3.1.4.1.
     let mut peer = Peer::connecting(asks(rfc()));
     peer.gets(0, ace(syn(), 0b111));
@@ -110,7 +110,7 @@ fn a_repeated_syn_asks_once_more() {
 }
 
 #[test]
-fn marks_are_told_as_they_begin_and_every_second_one() {
+fn ce_is_acknowledged_at_its_start_and_every_second_mark() {
     // §3.2.2.5.1: change-triggered, and increment-triggered with n = 2, although ACKs are delayed.
     let settings = Settings { delayed_ack: Some(Duration::from_millis(40)), ack_every: 8, ..rfc() };
     let mut peer = agreed(settings);
@@ -133,7 +133,7 @@ fn marks_are_told_as_they_begin_and_every_second_one() {
 }
 
 #[test]
-fn marked_acks_count_and_three_are_told() {
+fn three_ce_marked_pure_acks_trigger_an_ack() {
     // §3.2.2.5.1: n = 3 without data that waits for an ACK.
     let mut peer = agreed(rfc());
     peer.writes(0, 10 * MSS);
@@ -146,7 +146,7 @@ fn marked_acks_count_and_three_are_told() {
 }
 
 #[test]
-fn linux_tells_marks_at_once_in_the_same_way() {
+fn linux_accecn_acknowledges_a_first_ce_mark_at_once() {
     let mut peer = agreed(Settings { receive_buffer: 131_072, ..linux() });
     let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
     for number in 1..=17 {
@@ -162,7 +162,7 @@ fn linux_tells_marks_at_once_in_the_same_way() {
 }
 
 #[test]
-fn the_window_shrinks_once_a_round_trip_for_new_marks() {
+fn accecn_reduces_cwnd_once_per_round_trip_of_new_marks() {
     // RFC 8511: 0.8 of the nine that are outstanding. An unchanged counter is no new mark.
     let mut peer = agreed(Settings { reduction: WindowReduction::AtOnce, ..rfc() });
     peer.writes(0, 10 * MSS);
@@ -180,7 +180,7 @@ fn the_window_shrinks_once_a_round_trip_for_new_marks() {
 }
 
 #[test]
-fn the_answer_being_marked_is_known_from_the_first_ack() {
+fn ce_on_the_syn_ack_is_learned_from_the_first_ack() {
     // §3.2.2.2: the first ACK's 0b110 sets the counter to 6, so a following 6 reports no new mark.
     let mut peer = Peer::listening(asks(rfc()), ace(syn(), 0b111));
     peer.gets(0, syn().with(Flags::ACK));

@@ -50,7 +50,7 @@ fn listening() -> (Peer, Heard) {
 }
 
 #[test]
-fn each_segment_of_a_request_is_heard_of() {
+fn ack_of_each_request_segment_is_processed_if_data_is_read() {
     // tcp_rcv_established: where data is read at once, the memory is freed before the next segment
     // arrives (sk_mem_uncharge), so the ACK of each segment is processed. Westwood+ counts each as
     // a duplicate ACK (westwood_acked_count).
@@ -68,7 +68,7 @@ fn each_segment_of_a_request_is_heard_of() {
 }
 
 #[test]
-fn a_request_that_waits_leaves_memory_for_its_rest() {
+fn unread_request_leaves_forward_alloc_so_later_ack_is_predicted() {
     // The first segment takes 1000 + 960 bytes of one page (`sk_forward_alloc`) and leaves 2,136.
     // The second fits, and its header is as predicted, so its ACK is not processed.
     let (mut peer, heard) = listening();
@@ -83,7 +83,7 @@ fn a_request_that_waits_leaves_memory_for_its_rest() {
 }
 
 #[test]
-fn a_request_that_opens_the_connection_is_not_heard_of() {
+fn ack_of_a_request_completing_the_handshake_skips_congestion_control() {
     // tcp_rcv_state_process: the ACK of the handshake is lost and the request carries it. It is
     // processed before the congestion control begins (tcp_init_transfer).
     let (control, heard) = listener();

@@ -61,7 +61,7 @@ fn tahoe_starts_over_with_the_third_duplicate_ack() {
 }
 
 #[test]
-fn tahoe_goes_back_through_what_it_sent() {
+fn tahoe_retransmits_from_the_lost_segment_on() {
     let mut world = transfer(settings(LossRecovery::Tahoe), 100, &[4, 6]);
     world.run(millis(5_000));
     // The ACK of 4 asks for 6. The window is two segments, and nothing shows that 7 has arrived.
@@ -71,7 +71,7 @@ fn tahoe_goes_back_through_what_it_sent() {
 }
 
 #[test]
-fn duplicates_of_what_tahoe_repeats_mean_nothing() {
+fn tahoe_ignores_duplicate_acks_caused_by_its_retransmissions() {
     // 6 is the only other loss, but 7 is retransmitted, too, and so are others as the window opens
     // (the `bugFix_` of ns-2, RFC 6582 §4.1).
     let mut world = transfer(settings(LossRecovery::Tahoe), 100, &[4, 6, 8, 10]);
@@ -82,7 +82,7 @@ fn duplicates_of_what_tahoe_repeats_mean_nothing() {
 }
 
 #[test]
-fn tahoe_whose_repair_is_lost_waits_for_the_timer() {
+fn tahoe_times_out_if_the_retransmission_is_lost() {
     let mut sent = 0;
     let mut world = World::new(settings(LossRecovery::Tahoe)).established().wire(move |segment| {
         let is_data = segment.from == CLIENT && segment.segment.payload > 0;
@@ -152,7 +152,7 @@ fn newreno_repairs_the_next_hole_with_each_partial_ack() {
 }
 
 #[test]
-fn the_impatient_newreno_leaves_many_holes_to_the_timer_and_the_steady_one_does_not() {
+fn impatient_newreno_times_out_with_many_holes_slow_but_steady_does_not() {
     // Twelve holes, one per round trip, take 1.2 s; the RTO is 1 s.
     const LOST: [usize; 12] = [12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34];
     for (recovery, timeouts) in [(LossRecovery::NewReno, 1), (LossRecovery::NewRenoSteady, 0)] {
@@ -173,7 +173,7 @@ fn with_sack(fack: bool) -> Settings {
 }
 
 #[test]
-fn fack_goes_by_how_far_above_a_hole_something_arrived() {
+fn fack_marks_a_hole_lost_by_distance_to_the_highest_sack() {
     // Three in a row are lost, and only 7 shows the loss.
     let mut world = transfer(with_sack(true), 7, &[4, 5, 6]);
     world.run(millis(5_000));
@@ -188,7 +188,7 @@ fn fack_goes_by_how_far_above_a_hole_something_arrived() {
 }
 
 #[test]
-fn fack_takes_a_single_loss_as_others_do() {
+fn fack_repairs_a_single_loss_like_rfc_6675() {
     for fack in [true, false] {
         let mut world = transfer(with_sack(fack), 100, &[4]);
         world.run(millis(5_000));
@@ -198,7 +198,7 @@ fn fack_takes_a_single_loss_as_others_do() {
 }
 
 #[test]
-fn what_fack_takes_for_lost_is_not_in_flight() {
+fn segments_marked_lost_by_fack_are_not_in_flight() {
     // 10 is the first to arrive after six losses.
     let mut world = transfer(with_sack(true), 100, &[4, 5, 6, 7, 8, 9]);
     world.run(millis(101));
@@ -222,7 +222,7 @@ fn what_fack_takes_for_lost_is_not_in_flight() {
 }
 
 #[test]
-fn fack_takes_reordering_by_three_for_loss_and_rfc_6675_does_not() {
+fn fack_retransmits_on_reordering_by_three_and_rfc_6675_does_not() {
     for (fack, repeated) in [(true, 2), (false, 0)] {
         let mut seen = 0;
         // 4 and 5 arrive after 6 and 7, and 7 is three above 4. With 4 marked lost, 5 is
@@ -275,7 +275,7 @@ fn rate_halving_sends_a_segment_for_every_second_ack() {
 }
 
 #[test]
-fn without_rate_halving_half_the_acks_pass_first() {
+fn rfc_6675_sends_only_after_half_the_acks() {
     let mut world = spread(WindowReduction::AtOnce);
     world.run(millis(380));
     let times: Vec<u64> = sent_from(&world, 300).iter().map(|line| line.0).collect();
@@ -286,7 +286,7 @@ fn without_rate_halving_half_the_acks_pass_first() {
 }
 
 #[test]
-fn rate_halving_repairs_the_next_hole_without_a_burst() {
+fn rate_halving_partial_ack_sends_only_the_retransmission() {
     let settings =
         Settings { reduction: WindowReduction::Halving, ..settings(LossRecovery::NewRenoSteady) };
     let mut world = transfer(settings, 100, &[4, 6]);
@@ -306,7 +306,7 @@ fn rate_halving_repairs_the_next_hole_without_a_burst() {
 }
 
 #[test]
-fn rate_halving_goes_on_from_where_it_got_to() {
+fn rate_halving_ends_recovery_with_the_reached_cwnd() {
     // 30 of 40 are lost, which FACK detects at once: 11 are in flight when the first retransmission
     // is due.
     const LOST: [usize; 30] = {
@@ -339,7 +339,7 @@ fn counting(counting: AckCounting) -> Settings {
 }
 
 #[test]
-fn after_a_timeout_an_ack_counts_for_one_segment() {
+fn abc_limit_is_one_segment_per_ack_after_a_timeout() {
     // RFC 3465 §2.3. 1 is retransmitted after 1 s, and its ACK is delayed; 2 and 3 have one ACK,
     // 1.4 s after.
     for (way, cwnd) in [(BYTES_1, 3), (BYTES_2, 3), (AckCounting::PerSegment, 4)] {
@@ -351,7 +351,7 @@ fn after_a_timeout_an_ack_counts_for_one_segment() {
 }
 
 #[test]
-fn in_congestion_avoidance_bytes_make_a_segment_a_round_trip_and_acks_half_of_one() {
+fn abc_adds_one_segment_per_rtt_and_ack_counting_half_of_one() {
     // RFC 3465 §2.1, where no limit holds.
     for (way, least) in [(OFF, 9), (BYTES_1, 19), (BYTES_2, 19)] {
         let mut world = transfer(counting(way), 10_000, &[4]);

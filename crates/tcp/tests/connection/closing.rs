@@ -4,7 +4,7 @@ use crate::world::*;
 use tcplab_tcp::{Ended, Flags, Settings, State};
 
 #[test]
-fn the_side_that_closes_first_waits() {
+fn active_closer_enters_time_wait() {
     let mut world = World::new(Settings::default()).established();
     world.write(CLIENT, 3_000);
     world.close(CLIENT);
@@ -113,7 +113,7 @@ fn a_reset_ends_both_sides_at_once() {
 }
 
 #[test]
-fn gives_up_data_that_nobody_acknowledges() {
+fn unacknowledged_data_times_out_after_retries() {
     let mut world = World::new(Settings { retries: 4, ..Settings::default() }).established();
     world.ends[CLIENT].write(5_000);
     world = world.wire(|_| Fate::Drop);

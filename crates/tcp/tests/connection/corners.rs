@@ -35,7 +35,7 @@ fn syn(flags: Flags) -> Segment {
 }
 
 #[test]
-fn an_unacceptable_segment_in_syn_received_is_answered() {
+fn unacceptable_segment_in_syn_received_is_acknowledged() {
     let (mut end, now) = half_open();
     let old = Segment::new(Flags::ACK, SeqNumber(490), SeqNumber(1_001)).with_window(1_000);
     end.on_segment(now, &old);
@@ -44,14 +44,14 @@ fn an_unacceptable_segment_in_syn_received_is_answered() {
 }
 
 #[test]
-fn a_reset_establishes_nothing() {
+fn syn_ack_with_rst_does_not_establish() {
     let (mut end, now) = half_open();
     end.on_segment(now, &syn(Flags::SYN.with(Flags::RST).with(Flags::ACK)));
     assert_ne!(end.state(), State::Established);
 }
 
 #[test]
-fn a_syn_ack_sent_twice_times_nothing() {
+fn retransmitted_syn_ack_gives_no_rtt_sample() {
     // The round trip of 1.2 s exceeds the client's first RTO: its SYN arrives twice, and the ACK of
     // the first SYN-ACK right after the second SYN-ACK was sent.
     let mut world = World::new(Settings { initial_rto: millis(1_150), ..settings() });
@@ -87,7 +87,7 @@ fn sack_blocks_fit_the_largest_packet_beside_data() {
 }
 
 #[test]
-fn full_windows_in_both_directions_do_not_make_acks_unacceptable() {
+fn acks_at_the_right_edge_of_a_full_window_are_acceptable() {
     // Both sides fill the other's window, and the first segment of each is lost. Their ACKs begin
     // at the right edge.
     let mut seen = [0; 2];
@@ -107,7 +107,7 @@ fn full_windows_in_both_directions_do_not_make_acks_unacceptable() {
 }
 
 #[test]
-fn a_fin_waits_for_the_window_like_data() {
+fn fin_behind_a_closed_window_waits_for_it_to_open() {
     let mut world = World::new(small_window()).established();
     world.reads[SERVER] = false;
     world.ends[CLIENT].write(14_600);
@@ -121,7 +121,7 @@ fn a_fin_waits_for_the_window_like_data() {
 }
 
 #[test]
-fn probes_do_not_slow_down_the_data_that_follows() {
+fn window_probes_do_not_back_off_the_rto() {
     let mut world = World::new(small_window()).established();
     world.reads[SERVER] = false;
     world.ends[CLIENT].write(100_000);
@@ -130,7 +130,7 @@ fn probes_do_not_slow_down_the_data_that_follows() {
 }
 
 #[test]
-fn one_probe_is_sent_even_without_retries() {
+fn answered_window_probes_do_not_time_out_with_zero_retries() {
     let mut world = World::new(Settings { retries: 0, ..small_window() }).established();
     world.reads[SERVER] = false;
     world.ends[CLIENT].write(100_000);
@@ -139,7 +139,7 @@ fn one_probe_is_sent_even_without_retries() {
 }
 
 #[test]
-fn why_it_ended_stays() {
+fn end_reason_is_kept_after_close_and_abort() {
     let mut world = World::new(Settings { syn_retries: 0, ..settings() }).wire(|_| Fate::Drop);
     world.run(millis(60_000));
     world.ends[CLIENT].close();
@@ -148,7 +148,7 @@ fn why_it_ended_stays() {
 }
 
 #[test]
-fn data_with_an_ancient_ack_is_not_taken() {
+fn data_with_an_ack_below_the_window_is_dropped() {
     // RFC 5961 §5.2: an acknowledgment below any that the window allows.
     let settings = Settings { timestamps: false, receive_buffer: 10_000, ..settings() };
     let mut world = World::new(settings).established();
@@ -163,7 +163,7 @@ fn data_with_an_ancient_ack_is_not_taken() {
 }
 
 #[test]
-fn what_is_sent_on_suspicion_is_in_the_network_twice() {
+fn rescue_retransmission_counts_twice_in_pipe() {
     // Of 40 segments the first and 21 to 38 are lost. At 100 ms the ACKs of 2 to 20 and of 39 and
     // 40 arrive: FlightSize is 40, cwnd 20, and 40 - 21 SACKed - 1 lost + 1 retransmitted = 19 are
     // in the pipe. RFC 6675 releases one of the 18 suspects. Then the pipe is 20, because it counts

@@ -9,7 +9,7 @@ fn ack_times(world: &World) -> Vec<u64> {
 }
 
 #[test]
-fn every_second_segment_at_once_and_a_last_one_after_the_delay() {
+fn delayed_ack_covers_two_segments_or_expires() {
     let mut world = World::new(Settings { nagle: false, ..Settings::default() }).established();
     world.ends[CLIENT].write(5 * 1448);
     world.run(millis(400));
@@ -18,7 +18,7 @@ fn every_second_segment_at_once_and_a_last_one_after_the_delay() {
 }
 
 #[test]
-fn at_once_without_delay() {
+fn every_segment_is_acknowledged_at_once_without_delayed_ack() {
     let mut world = World::new(Settings { delayed_ack: None, ..Settings::default() }).established();
     world.ends[CLIENT].write(5 * 1448);
     world.run(millis(400));
@@ -26,7 +26,7 @@ fn at_once_without_delay() {
 }
 
 #[test]
-fn the_first_ones_at_once_when_quick() {
+fn first_segments_are_acknowledged_at_once_by_quick_acks() {
     let settings = Settings { quick_ack: 3, ..Settings::default() };
     let mut world = World::new(settings).established();
     world.ends[CLIENT].write(5 * 1448);
@@ -47,7 +47,7 @@ fn data_out_of_order_is_acknowledged_at_once_and_reported() {
 }
 
 #[test]
-fn an_ack_rides_on_data_going_back() {
+fn ack_is_piggybacked_on_data() {
     let mut world = World::new(Settings::default()).established();
     world.ends[CLIENT].write(500);
     world.run(millis(60));

@@ -87,7 +87,7 @@ fn bytes_per_second(bytes: u64) -> Rate {
 }
 
 #[test]
-fn a_sample_spans_the_round_trip_of_the_newest_segment() {
+fn rate_sample_spans_delivery_since_the_newest_segment_left() {
     let mut script = Script::new(rfc(), false);
     let peer = &mut script.peer;
     peer.writes(0, 60 * MSS);
@@ -112,7 +112,7 @@ fn a_sample_spans_the_round_trip_of_the_newest_segment() {
 }
 
 #[test]
-fn acks_that_catch_up_do_not_count_as_speed() {
+fn rate_sample_uses_the_send_interval_if_acks_are_compressed() {
     let mut script = Script::new(rfc(), false);
     let peer = &mut script.peer;
     peer.writes(0, MSS);
@@ -129,7 +129,7 @@ fn acks_that_catch_up_do_not_count_as_speed() {
 }
 
 #[test]
-fn after_a_pause_samples_begin_with_the_departure() {
+fn rate_sample_after_idle_starts_at_the_first_departure() {
     let mut script = Script::new(rfc(), false);
     let peer = &mut script.peer;
     peer.writes(0, MSS);
@@ -142,7 +142,7 @@ fn after_a_pause_samples_begin_with_the_departure() {
 }
 
 #[test]
-fn what_leaves_after_a_gap_is_limited_by_the_application() {
+fn segments_sent_after_a_gap_give_app_limited_samples() {
     let mut script = Script::new(rfc(), false);
     let peer = &mut script.peer;
     peer.writes(0, 5 * MSS);
@@ -170,7 +170,7 @@ fn what_leaves_after_a_gap_is_limited_by_the_application() {
 }
 
 #[test]
-fn a_controller_that_holds_back_is_like_an_application() {
+fn congestion_control_holding_back_marks_samples_app_limited() {
     let mut script = Script::new(rfc(), true);
     let peer = &mut script.peer;
     peer.writes(0, 60 * MSS);
@@ -184,7 +184,7 @@ fn a_controller_that_holds_back_is_like_an_application() {
 }
 
 #[test]
-fn the_ack_of_a_lone_runt_may_be_delayed() {
+fn rate_sample_of_a_lone_small_segment_is_ack_delayed() {
     let mut script = Script::new(rfc(), false);
     for (start, bytes, is_delayed) in [(0, 500, true), (ms(200), MSS, false)] {
         let peer = &mut script.peer;
@@ -197,7 +197,7 @@ fn the_ack_of_a_lone_runt_may_be_delayed() {
 }
 
 #[test]
-fn each_segment_lost_is_reported_with_what_was_known_when_it_left() {
+fn lost_segment_is_reported_with_its_transmit_time_state() {
     let mut script = Script::new(rfc(), false);
     let peer = &mut script.peer;
     peer.writes(0, 60 * MSS);
@@ -226,7 +226,7 @@ fn each_segment_lost_is_reported_with_what_was_known_when_it_left() {
 }
 
 #[test]
-fn linux_shows_the_last_rate_that_tells_of_the_path() {
+fn linux_delivery_rate_ignores_slower_app_limited_samples() {
     // tcp_rate_gen: an application-limited sample counts if it is not slower than the last one.
     let mut script = Script::new(linux(), false);
     let rate = |script: &Script| script.peer.end.snapshot().delivery_rate;
@@ -256,7 +256,7 @@ fn linux_shows_the_last_rate_that_tells_of_the_path() {
 }
 
 #[test]
-fn nothing_is_kept_where_nobody_asks() {
+fn delivery_rate_is_not_sampled_unless_requested() {
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));

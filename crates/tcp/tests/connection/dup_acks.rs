@@ -22,7 +22,7 @@ fn sent(segments: u64) -> Peer {
 }
 
 #[test]
-fn the_first_ack_behind_data_is_no_duplicate() {
+fn ack_newer_than_the_peers_data_is_no_duplicate() {
     // tcp_may_update_window: the ACK is newer than the data, though the window is the same.
     // FLAG_WIN_UPDATE is one of FLAG_NOT_DUP.
     let mut peer = Peer::connected(without_sack(), RTT);
@@ -42,7 +42,7 @@ fn the_first_ack_behind_data_is_no_duplicate() {
 }
 
 #[test]
-fn more_duplicates_than_can_be_are_a_sign_of_reordering() {
+fn more_duplicate_acks_than_segments_in_flight_set_reordering() {
     // tcp_check_reno_reordering: of three segments two can have arrived. The third duplicate sets
     // `reordering` to three, and three that count are needed.
     let mut peer = sent(3);
@@ -62,7 +62,7 @@ fn more_duplicates_than_can_be_are_a_sign_of_reordering() {
 }
 
 #[test]
-fn duplicates_are_forgotten_when_data_is_acknowledged() {
+fn ack_of_new_data_resets_the_duplicate_ack_count() {
     // tcp_reset_reno_sack: two duplicates release two segments. Of twelve, eleven are in the
     // network when one is acknowledged, and the window of 11 is full.
     let mut peer = sent(20);
@@ -76,7 +76,7 @@ fn duplicates_are_forgotten_when_data_is_acknowledged() {
 }
 
 #[test]
-fn a_timeout_cuts_the_window_to_which_a_reduction_had_led() {
+fn timeout_while_recovery_is_kept_open_halves_cwnd_not_ssthresh() {
     // tcp_is_non_sack_preventing_reopen: when exactly the data sent before the recovery is
     // acknowledged, the recovery stays open, and tcp_cwnd_reduction sets the window to the segments
     // in flight. tcp_enter_loss halves that window, not the threshold of 5.

@@ -32,7 +32,7 @@ fn ten(settings: Settings, segments: u64) -> Peer {
 }
 
 #[test]
-fn the_one_that_asks_sets_both_flags_and_gets_one_back() {
+fn ecn_client_sets_ece_and_cwr_and_server_answers_ece() {
     // RFC 3168 §6.1.1: SYN with ECE and CWR, SYN-ACK with ECE; then data is ECN-capable.
     let mut peer = Peer::connecting(asks(rfc()));
     peer.gets(0, syn().with(ECE).with(CWR).without(ECT));
@@ -44,7 +44,7 @@ fn the_one_that_asks_sets_both_flags_and_gets_one_back() {
 }
 
 #[test]
-fn without_the_right_answer_nothing_can_be_marked() {
+fn data_is_not_ect_without_successful_ecn_negotiation() {
     // §6.1.1: no flags, or the same flags reflected by a peer without ECN.
     for answer in [syn().acking(1), syn().acking(1).with(ECE).with(CWR)] {
         let mut peer = Peer::answering(asks(rfc()), RTT, answer);
@@ -56,7 +56,7 @@ fn without_the_right_answer_nothing_can_be_marked() {
 }
 
 #[test]
-fn the_one_that_answers_does_so_only_if_asked() {
+fn ecn_server_sets_ece_only_on_an_ecn_setup_syn() {
     let asked = syn().with(ECE).with(CWR);
     let answer = || syn().with(Flags::ACK);
     for (setting, question, expected) in [
@@ -73,7 +73,7 @@ fn the_one_that_answers_does_so_only_if_asked() {
 }
 
 #[test]
-fn a_repeated_syn_does_not_ask_but_an_answer_counts() {
+fn retransmitted_syn_omits_ecn_setup_but_ece_answer_is_accepted() {
     // §6.1.1.1.
     let mut peer = Peer::connecting(asks(rfc()));
     peer.gets(0, syn().with(ECE).with(CWR));
@@ -85,7 +85,7 @@ fn a_repeated_syn_does_not_ask_but_an_answer_counts() {
 }
 
 #[test]
-fn after_a_syn_that_was_repeated_without_need_linux_says_that_its_window_is_smaller() {
+fn linux_sets_cwr_on_first_data_after_a_spurious_syn_timeout() {
     // tcp_enter_loss: tcp_ecn_queue_cwr, which remains set after the SYN-ACK of the first SYN.
     let mut peer = Peer::connecting(asks(linux()));
     peer.gets(0, syn().with(ECE).with(CWR));
@@ -98,7 +98,7 @@ fn after_a_syn_that_was_repeated_without_need_linux_says_that_its_window_is_smal
 }
 
 #[test]
-fn the_mark_of_a_segment_that_lets_go_what_waits_is_told_with_it() {
+fn ce_of_a_segment_that_flushes_a_compressed_ack_is_echoed_in_it() {
     // tcp_data_queue_ofo: tcp_ecn_check_ce comes before tcp_sack_compress_send_ack, whose ACK is
     // the first of the two quick ones for a first mark (tcp_enter_quickack_mode).
     let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
@@ -122,7 +122,7 @@ fn the_mark_of_a_segment_that_lets_go_what_waits_is_told_with_it() {
 }
 
 #[test]
-fn a_mark_is_echoed_until_the_sender_says_that_it_knows() {
+fn ece_is_set_until_cwr_arrives() {
     // §6.1.3.
     let mut peer = agreed(rfc());
     peer.sends(ms(1), data(1..1001).with(ECT));
@@ -142,7 +142,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_knows() {
 }
 
 #[test]
-fn the_window_shrinks_once_a_round_trip() {
+fn ece_reduces_cwnd_once_per_round_trip() {
     // RFC 8511: 0.8 of the nine that are outstanding. RFC 3168 §6.1.2: at once without PRR, and not
     // again before the outstanding data is acknowledged.
     let mut peer = ten(Settings { reduction: WindowReduction::AtOnce, ..rfc() }, 40);
@@ -162,7 +162,7 @@ fn the_window_shrinks_once_a_round_trip() {
 }
 
 #[test]
-fn linux_halves_the_window_for_a_mark_bit_by_bit() {
+fn linux_reduces_cwnd_gradually_by_prr_after_ece() {
     // tcp_enter_cwr, tcp_cwnd_reduction: of each two delivered one is sent, and the first at once.
     let mut peer = ten(Settings { tso: false, ..linux() }, 40);
     for (number, sends) in [true, false, true, false, true, false].into_iter().enumerate() {
@@ -182,7 +182,7 @@ fn linux_halves_the_window_for_a_mark_bit_by_bit() {
 }
 
 #[test]
-fn what_is_sent_again_cannot_be_marked() {
+fn retransmissions_are_not_ect() {
     // §6.1.5; and a reduction for a loss is reported, too (§6.1.2), with new data only.
     let mut peer = ten(rfc(), 11);
     peer.sends(ms(100), ack(1).sack(1001..4001));
@@ -191,7 +191,7 @@ fn what_is_sent_again_cannot_be_marked() {
 }
 
 #[test]
-fn a_reduction_for_a_mark_is_not_taken_back() {
+fn reduction_for_ece_is_not_undone() {
     // tcp_fastretrans_alert: ECE prohibits an undo, even if the segment was only late.
     let mut peer = ten(rfc(), 10);
     peer.sends(ms(100), ack(1).sack(1001..4001));
@@ -203,7 +203,7 @@ fn a_reduction_for_a_mark_is_not_taken_back() {
 }
 
 #[test]
-fn linux_stays_half_way_when_a_recovery_after_a_mark_was_not_needed() {
+fn linux_undo_of_recovery_within_cwr_keeps_cwnd() {
     let mut peer =
         ten(Settings { timestamps: true, mss: MSS as u16 + 12, tso: false, ..linux() }, 20);
     // PRR from 10 to 5: of one delivered, half a segment, which is one.
@@ -224,7 +224,7 @@ fn linux_stays_half_way_when_a_recovery_after_a_mark_was_not_needed() {
 }
 
 #[test]
-fn linux_acknowledges_marks_and_the_answer_to_them_at_once() {
+fn linux_acknowledges_ce_and_cwr_at_once() {
     let mut peer = agreed(Settings { receive_buffer: 131_072, ..linux() });
     let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
     for number in 1..=17 {
@@ -255,7 +255,7 @@ fn echoing(mut settings: Settings) -> Settings {
 }
 
 #[test]
-fn marks_are_echoed_as_they_come() {
+fn dctcp_receiver_sets_ece_exactly_on_acks_of_ce() {
     // RFC 8257 §3.2: ECE is set exactly on ACKs of marked data, whatever CWR says.
     for settings in [echoing(rfc()), Settings { quick_ack: 0, ..echoing(linux()) }] {
         let mut peer = agreed(Settings { delayed_ack: None, ..settings });
@@ -270,7 +270,7 @@ fn marks_are_echoed_as_they_come() {
 }
 
 #[test]
-fn what_waits_when_marks_begin_or_end_is_acknowledged_for_itself() {
+fn dctcp_receiver_acks_pending_data_separately_when_ce_changes() {
     // RFC 8257 §3.2: two ACKs, so that each reports the mark of the data that it acknowledges.
     let delayed = Settings { delayed_ack: Some(Duration::from_millis(40)), ..echoing(rfc()) };
     let mut peer = agreed(delayed);
@@ -289,7 +289,7 @@ fn what_waits_when_marks_begin_or_end_is_acknowledged_for_itself() {
 }
 
 #[test]
-fn linux_does_the_same_with_its_delayed_acks() {
+fn linux_dctcp_receiver_acks_pending_data_separately_when_ce_changes() {
     // dctcp_ece_ack_update: ICSK_ACK_TIMER and ICSK_ACK_NOW.
     let mut peer = agreed(Settings { receive_buffer: 131_072, ..echoing(linux()) });
     let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
@@ -313,7 +313,7 @@ fn linux_does_the_same_with_its_delayed_acks() {
 }
 
 #[test]
-fn where_all_can_be_marked_all_say_so() {
+fn dctcp_sets_ect_on_syns_pure_acks_and_retransmissions() {
     // RFC 8257 §3.5, tcp_ecn_send: SYNs, ACKs and retransmissions.
     let mut peer = Peer::connecting(echoing(rfc()));
     peer.gets(0, syn().with(ECE).with(CWR).with(ECT));

@@ -33,7 +33,7 @@ fn the_first_connection_asks_for_a_cookie() {
 }
 
 #[test]
-fn a_server_may_have_no_cookies() {
+fn cookie_request_may_remain_unanswered() {
     let mut peer = Peer::connecting_fast(rfc(), None);
     peer.gets(0, syn().asking());
     peer.sends(ms(100), syn().acking(1));
@@ -42,7 +42,7 @@ fn a_server_may_have_no_cookies() {
 }
 
 #[test]
-fn with_a_cookie_the_syn_waits_for_data_and_takes_it_along() {
+fn syn_with_cookie_waits_for_data_and_carries_it() {
     // RFC 7413 §4.2.1
     for settings in both() {
         let mut peer = Peer::connecting_fast(settings, Some(COOKIE));
@@ -62,7 +62,7 @@ fn with_a_cookie_the_syn_waits_for_data_and_takes_it_along() {
 }
 
 #[test]
-fn what_has_no_room_in_the_syn_brings_the_ack_of_the_handshake() {
+fn data_beyond_the_syn_carries_the_handshake_ack() {
     for settings in both() {
         let mut peer = Peer::connecting_fast(settings, Some(COOKIE));
         peer.writes(0, 3 * MSS);
@@ -75,7 +75,7 @@ fn what_has_no_room_in_the_syn_brings_the_ack_of_the_handshake() {
 }
 
 #[test]
-fn a_syn_is_repeated_without_data() {
+fn fast_open_syn_is_retransmitted_without_data_and_cookie() {
     // RFC 7413 §4.1.3.1: the option or the data may be why there was no answer.
     let mut peer = Peer::connecting_fast(rfc(), Some(COOKIE));
     peer.writes(0, 500);
@@ -88,7 +88,7 @@ fn a_syn_is_repeated_without_data() {
 }
 
 #[test]
-fn data_that_was_not_taken_is_sent_again_at_once() {
+fn unacknowledged_syn_data_is_retransmitted_at_once() {
     // RFC 7413 §4.2.1: as after an ordinary SYN, without a congestion response.
     for settings in both() {
         let mut peer = Peer::connecting_fast(settings, Some(COOKIE));
@@ -108,7 +108,7 @@ fn data_that_was_not_taken_is_sent_again_at_once() {
 }
 
 #[test]
-fn nothing_to_send_opens_all_the_same() {
+fn fast_open_syn_with_cookie_may_carry_no_data() {
     let mut peer = Peer::connecting_fast(rfc(), Some(COOKIE));
     peer.end.close();
     peer.writes(0, 0);
@@ -119,7 +119,7 @@ fn nothing_to_send_opens_all_the_same() {
 }
 
 #[test]
-fn a_server_gives_cookies_to_those_who_ask() {
+fn fast_open_server_answers_a_cookie_request() {
     // RFC 7413 §4.1.2
     for settings in both() {
         let mut peer = Peer::listening_fast(settings, COOKIE, syn().asking());
@@ -142,7 +142,7 @@ fn a_server_without_fast_open_takes_no_data_with_a_syn() {
 }
 
 #[test]
-fn a_server_takes_no_data_with_another_cookie() {
+fn invalid_cookie_drops_syn_data_and_returns_a_valid_cookie() {
     // RFC 7413 §4.2.2: the server acknowledges the SYN alone, and grants the valid cookie.
     let mut peer = Peer::listening_fast(rfc(), COOKIE + 1, syn_with(500));
     peer.gets(0, syn().acking(1).cookie(COOKIE + 1));
@@ -154,7 +154,7 @@ fn a_server_takes_no_data_with_another_cookie() {
 }
 
 #[test]
-fn a_server_reads_and_answers_before_the_handshake_ends() {
+fn fast_open_server_reads_and_sends_data_in_syn_received() {
     // RFC 7413 §4.2.2
     for settings in both() {
         let mut peer = Peer::listening_fast(settings, COOKIE, syn_with(500));
@@ -174,7 +174,7 @@ fn a_server_reads_and_answers_before_the_handshake_ends() {
 }
 
 #[test]
-fn a_server_repeats_its_syn_ack_and_not_its_data() {
+fn fast_open_server_retransmits_only_the_syn_ack_in_syn_received() {
     // tcp_retransmit_timer: nothing but the SYN-ACK is retransmitted until the handshake ends; then
     // the timer covers data.
     let mut peer = Peer::listening_fast(rfc(), COOKIE, syn_with(500));
@@ -190,7 +190,7 @@ fn a_server_repeats_its_syn_ack_and_not_its_data() {
 }
 
 #[test]
-fn a_server_closes_when_the_handshake_has_ended() {
+fn fast_open_server_delays_its_fin_until_established() {
     let mut peer = Peer::listening_fast(rfc(), COOKIE, syn_with(500));
     peer.gets(0, syn().acking(501));
     peer.writes(ms(10), 500);
@@ -203,7 +203,7 @@ fn a_server_closes_when_the_handshake_has_ended() {
 }
 
 #[test]
-fn the_window_of_the_syn_ack_begins_behind_the_data() {
+fn syn_ack_window_starts_after_the_syn_data() {
     // tcp_fastopen_create_child: rcv_wup is rcv_nxt, and rcv_wnd the prepared window: 131072 / 2,
     // in whole segments of 1000 bytes.
     let mut peer = Peer::listening_fast(linux(), COOKIE, syn_with(500));

@@ -11,7 +11,7 @@ fn small_buffer(bytes: u64) -> World {
 }
 
 #[test]
-fn stops_when_the_buffer_is_full() {
+fn sender_stops_when_the_receive_buffer_is_full() {
     let mut world = small_buffer(20_000);
     world.ends[CLIENT].write(100_000);
     world.run(millis(2_000));
@@ -40,7 +40,7 @@ fn probes_a_closed_window_with_growing_pauses() {
 }
 
 #[test]
-fn goes_on_when_the_application_reads() {
+fn sender_resumes_when_the_application_reads() {
     let mut world = small_buffer(14_600);
     world.ends[CLIENT].write(100_000);
     world.run(millis(3_000));
@@ -50,7 +50,7 @@ fn goes_on_when_the_application_reads() {
 }
 
 #[test]
-fn a_lost_window_update_is_made_good_by_a_probe() {
+fn window_probe_recovers_from_a_lost_window_update() {
     let mut world = small_buffer(14_600);
     world.ends[CLIENT].write(100_000);
     world.run(millis(1_000));
@@ -90,7 +90,7 @@ fn throughput_is_a_window_per_round_trip() {
 }
 
 #[test]
-fn the_send_buffer_takes_what_it_has_room_for() {
+fn write_is_limited_by_the_send_buffer() {
     let settings = Settings { send_buffer: 10_000, ..Settings::default() };
     let mut world = World::new(settings).established();
     assert_eq!(world.ends[CLIENT].write(25_000), 10_000);

@@ -23,7 +23,7 @@ fn probe() -> Line {
 }
 
 #[test]
-fn a_silent_peer_is_probed_and_given_up() {
+fn keepalive_probes_a_silent_peer_then_resets() {
     let mut peer = Peer::connected(keepalive(rfc()), RTT);
     for at in [10, 13, 16] {
         peer.gets(ms(at * 1_000), probe());
@@ -35,7 +35,7 @@ fn a_silent_peer_is_probed_and_given_up() {
 }
 
 #[test]
-fn an_answer_puts_the_next_probe_off() {
+fn answer_postpones_the_next_keepalive_probe() {
     let mut peer = Peer::connected(keepalive(rfc()), RTT);
     peer.gets(ms(10_000), probe());
     peer.gets(ms(13_000), probe());
@@ -47,7 +47,7 @@ fn an_answer_puts_the_next_probe_off() {
 }
 
 #[test]
-fn no_probes_while_data_is_under_way() {
+fn no_keepalive_probe_while_data_is_outstanding() {
     let mut peer = Peer::connected(keepalive(rfc()), RTT);
     peer.writes(ms(9_900), MSS);
     peer.gets(ms(9_900), data(1..1001));
@@ -59,7 +59,7 @@ fn no_probes_while_data_is_under_way() {
 }
 
 #[test]
-fn a_probe_is_answered() {
+fn keepalive_probe_is_acknowledged() {
     // RFC 9293 §3.8.4: a segment from before the window brings an ACK.
     let mut peer = Peer::connected(rfc(), RTT);
     peer.sends(ms(1_000), ack(1).from(0));
@@ -67,7 +67,7 @@ fn a_probe_is_answered() {
 }
 
 #[test]
-fn linux_looks_at_the_user_timeout_instead_of_counting_probes() {
+fn linux_ends_keepalive_by_user_timeout_instead_of_probe_count() {
     let settings = Settings { user_timeout: Some(seconds(12)), ..keepalive(linux()) };
     let mut peer = Peer::connected(settings, RTT);
     // 10,000 and 3,000 ticks: in 512ths and 64ths. After 12 s one probe is enough.
@@ -140,7 +140,7 @@ fn linux_has_no_user_timeout_for_a_syn_ack() {
 }
 
 #[test]
-fn an_answer_ends_the_user_timeout() {
+fn ack_of_data_restarts_the_user_timeout() {
     let settings = Settings { tlp: false, user_timeout: Some(seconds(5)), ..rfc() };
     let mut peer = Peer::connected(settings, RTT);
     peer.writes(0, MSS);
@@ -158,7 +158,7 @@ fn an_answer_ends_the_user_timeout() {
 }
 
 #[test]
-fn a_closed_window_is_not_probed_for_longer_than_the_user_timeout() {
+fn user_timeout_ends_probing_of_a_closed_window() {
     let settings = Settings { user_timeout: Some(seconds(4)), ..rfc() };
     let mut peer = Peer::connected(settings, RTT);
     peer.sends(ms(10), ack(1).window(0));

@@ -40,7 +40,7 @@ fn linux_acknowledges_the_first_seventeen_at_once_and_then_every_second() {
 }
 
 #[test]
-fn linux_counts_the_first_pause_from_the_handshake() {
+fn linux_first_data_interval_starts_at_the_handshake() {
     // tcp_create_openreq_child sets lrcvtime. The ACK of a segment out of order is quick, because
     // the window grows, and leaves an ATO of 40 ms. So the first segment in order does not start
     // quick ACKs (tcp_event_data_recv), and 10 ms are no pause.
@@ -64,7 +64,7 @@ fn linux_acknowledges_a_lone_segment_after_forty_ticks() {
 }
 
 #[test]
-fn linux_waits_longer_for_segments_that_come_slowly() {
+fn linux_ato_grows_with_the_interval_between_segments() {
     let mut peer = after_quick_acks();
     peer.sends(20_300, data(segment(18)));
     peer.gets(ms(61), ack(18_001));
@@ -88,7 +88,7 @@ fn after_a_window(rtt: u64) -> Peer {
 }
 
 #[test]
-fn linux_delays_by_the_rtt_of_what_it_sends() {
+fn linux_limits_delayed_ack_to_the_senders_srtt() {
     // tcp_send_delayed_ack: at most the sender's smoothed RTT, 100 ms of the handshake, and not the
     // receiver's RTT of 32.5 ms.
     let mut peer = after_a_window(RTT);
@@ -100,7 +100,7 @@ fn linux_delays_by_the_rtt_of_what_it_sends() {
 }
 
 #[test]
-fn a_delay_that_ends_at_the_same_tick_keeps_its_place_in_the_wheel() {
+fn delayed_ack_timer_of_the_same_tick_keeps_its_wheel_slot() {
     let mut peer = Peer::connected(small_buffer(), ms(77));
     for number in 1..=17 {
         peer.sends(ms(number), data(segment(number)));
@@ -119,7 +119,7 @@ fn a_delay_that_ends_at_the_same_tick_keeps_its_place_in_the_wheel() {
 }
 
 #[test]
-fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
+fn linux_compresses_sacks_of_a_hole_after_three_immediate_ones() {
     let mut peer = after_quick_acks();
     // Segment 18 is missing. The one behind it takes no memory of the buffer yet, so
     // tcp_grow_window opens the window a last time, and has a quick ACK for that.
@@ -143,7 +143,7 @@ fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
 }
 
 #[test]
-fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
+fn third_hole_flushes_the_compressed_ack_without_its_own_block() {
     let mut peer = after_quick_acks();
     for (number, at) in [(19, 19_900), (20, 20_000), (21, 20_100), (22, 20_200)] {
         peer.sends(at, data(segment(number)));
@@ -161,7 +161,7 @@ fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
 }
 
 #[test]
-fn a_report_that_waits_is_forgotten_when_data_comes() {
+fn pending_dsack_is_dropped_when_data_arrives() {
     let holding = || {
         let mut peer = after_quick_acks();
         for (number, at) in [(19, 19_900), (20, 20_000), (21, 20_100), (22, 20_200)] {
@@ -182,7 +182,7 @@ fn a_report_that_waits_is_forgotten_when_data_comes() {
 }
 
 #[test]
-fn an_old_segment_tells_of_a_shorter_round_trip() {
+fn receiver_rtt_is_updated_by_the_timestamp_of_an_old_segment() {
     // tcp_rcv_rtt_measure_ts comes before tcp_data_queue finds the segment old: 121 - 117 ms, of
     // which duplicates wait for 5 %, and 100 us. Of the 50 ms that others took, it would be a whole
     // millisecond.
@@ -209,7 +209,7 @@ fn an_old_segment_tells_of_a_shorter_round_trip() {
 }
 
 #[test]
-fn what_came_before_out_of_order_does_not_open_the_window() {
+fn duplicate_out_of_order_data_does_not_grow_the_window() {
     // tcp_data_queue_ofo: tcp_grow_window applies to data that is kept. A window that grows causes
     // a quick ACK, for which duplicates would otherwise wait.
     let mut peer = Peer::connected(linux(), RTT);
@@ -227,7 +227,7 @@ fn what_came_before_out_of_order_does_not_open_the_window() {
 }
 
 #[test]
-fn a_round_trip_ends_with_a_window_behind_the_segment_it_began_with() {
+fn receiver_rtt_spans_one_window_beyond_its_first_segment() {
     // tcp_rcv_rtt_measure: rcv_nxt + rcv_wnd, where rcv_nxt has moved over the segment and rcv_wnd
     // is what was offered before it. The window is 65 segments, so that is the end of the 66th.
     let mut peer = Peer::connected(small_buffer(), ms(10));
@@ -246,7 +246,7 @@ fn a_round_trip_ends_with_a_window_behind_the_segment_it_began_with() {
 }
 
 #[test]
-fn an_old_segment_brings_quick_acks_back() {
+fn old_segment_restarts_quick_acks() {
     // tcp_data_queue: tcp_enter_quickack_mode, because the sender did not receive our ACKs.
     let mut peer = after_quick_acks();
     peer.sends(ms(20), data(segment(17)));
@@ -266,7 +266,7 @@ fn both() -> [Settings; 2] {
 }
 
 #[test]
-fn a_segment_that_comes_twice_is_reported() {
+fn duplicate_segment_is_reported_by_dsack() {
     // RFC 2883 §4.1.1.
     for settings in both() {
         let mut peer = Peer::connected(settings, RTT);
@@ -283,7 +283,7 @@ fn a_segment_that_comes_twice_is_reported() {
 }
 
 #[test]
-fn one_that_comes_twice_is_reported_before_what_is_out_of_order() {
+fn dsack_of_old_data_precedes_sack_of_out_of_order_data() {
     // RFC 2883 §4.1.2.
     for settings in both() {
         let mut peer = Peer::connected(settings, RTT);
@@ -297,7 +297,7 @@ fn one_that_comes_twice_is_reported_before_what_is_out_of_order() {
 }
 
 #[test]
-fn one_out_of_order_that_comes_twice_is_reported_with_its_block() {
+fn dsack_of_out_of_order_data_precedes_its_enclosing_block() {
     // RFC 2883 §4.1.3.
     for settings in both() {
         let mut peer = Peer::connected(settings, RTT);
@@ -313,7 +313,7 @@ fn one_out_of_order_that_comes_twice_is_reported_with_its_block() {
 }
 
 #[test]
-fn linux_takes_what_comes_twice_for_the_end_of_the_packet_before_it() {
+fn linux_sends_no_dsack_if_a_duplicate_coalesces() {
     // tcp_data_queue_ofo: of the fifth, fourth and third segment, in this order, the fourth is at
     // the root of the tree, and the fifth becomes part of it when it comes again: no DSACK.
     let mut peer = Peer::connected(Settings { mss: 500, ..linux() }, RTT);
@@ -332,7 +332,7 @@ fn linux_takes_what_comes_twice_for_the_end_of_the_packet_before_it() {
 }
 
 #[test]
-fn a_part_that_comes_twice_is_reported() {
+fn partial_duplicate_is_reported_by_dsack() {
     // RFC 2883 §4.2.1: the second half of a segment is new.
     for settings in both() {
         let settings = Settings { mss: 1000, ..settings };
@@ -345,7 +345,7 @@ fn a_part_that_comes_twice_is_reported() {
 }
 
 #[test]
-fn of_two_parts_that_come_twice_the_first_is_reported() {
+fn dsack_reports_the_first_of_two_duplicate_parts() {
     // RFC 2883 §4.2.3, with §4.2.2 for the blocks above: a large segment that covers two early
     // ones.
     for settings in both() {
@@ -361,7 +361,7 @@ fn of_two_parts_that_come_twice_the_first_is_reported() {
 }
 
 #[test]
-fn nothing_is_reported_twice_unless_it_is_asked_for() {
+fn duplicates_are_not_reported_with_dsack_off() {
     let mut peer = Peer::connected(Settings { dsack: false, ..rfc() }, RTT);
     peer.sends(ms(1), data(1..1001));
     peer.gets(ms(1), ack(1001));
@@ -370,7 +370,7 @@ fn nothing_is_reported_twice_unless_it_is_asked_for() {
 }
 
 #[test]
-fn a_fin_that_comes_twice_is_reported_twice() {
+fn duplicate_fin_is_reported_by_dsack() {
     // tcp_rcv_state_process accepts the segment in LAST-ACK, and tcp_data_queue reports the
     // sequence number of the FIN.
     let mut peer = Peer::connected(linux(), RTT);
@@ -383,7 +383,7 @@ fn a_fin_that_comes_twice_is_reported_twice() {
 }
 
 #[test]
-fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
+fn linux_acknowledges_a_fin_in_fin_wait_2_at_once() {
     // tcp_fin: tcp_send_ack in FIN-WAIT-2, without the delay that applies while this end could
     // still send.
     let mut peer = Peer::connected(linux(), RTT);
@@ -398,7 +398,7 @@ fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
 }
 
 #[test]
-fn linux_heeds_an_old_segment_that_ends_where_its_last_ack_was() {
+fn linux_processes_ack_of_an_old_segment_ending_at_rcv_wup() {
     // tcp_sequence rejects segments that end before rcv_wup, and no other old ones. An accepted
     // segment updates TS.Recent (tcp_replace_ts_recent), and its acknowledgment is processed
     // (tcp_ack).
@@ -424,7 +424,7 @@ fn linux_heeds_an_old_segment_that_ends_where_its_last_ack_was() {
 }
 
 #[test]
-fn a_fin_out_of_order_that_comes_twice_is_reported_twice() {
+fn duplicate_out_of_order_fin_is_reported_by_dsack() {
     // tcp_data_queue_ofo: the FIN's number is there already. It does not follow what ends behind
     // it.
     for settings in both() {
@@ -438,7 +438,7 @@ fn a_fin_out_of_order_that_comes_twice_is_reported_twice() {
 }
 
 #[test]
-fn a_fin_that_comes_with_its_data_is_not_reported_twice() {
+fn out_of_order_fin_received_again_in_order_causes_no_dsack() {
     // tcp_fin: tcp_sack_reset, where the FIN is in order at last; and what was out of order is
     // dropped before it could be a gap that is filled, so that the ACK waits for an answer: 40
     // ticks and one more.
@@ -450,7 +450,7 @@ fn a_fin_that_comes_with_its_data_is_not_reported_twice() {
 }
 
 #[test]
-fn of_data_that_linux_expects_a_pause_is_longer_than_the_timeout_before_its_ack() {
+fn linux_restarts_quick_acks_if_the_ack_lowers_rto_below_the_idle_time() {
     // tcp_rcv_established: tcp_event_data_recv before tcp_ack where the header is as predicted and
     // sk_forward_alloc has room for the segment, which takes 1,960 bytes; a request of n bytes
     // leaves of its pages what n + 960 do not take: 2,736 of 4,096, or 1,636. The pause is 298 ms;
@@ -470,7 +470,7 @@ fn of_data_that_linux_expects_a_pause_is_longer_than_the_timeout_before_its_ack(
 }
 
 #[test]
-fn empty_segments_that_are_out_of_place_are_answered_twice_a_second() {
+fn unacceptable_empty_segments_are_acked_at_most_twice_a_second() {
     // tcp_oow_rate_limited: net.ipv4.tcp_invalid_ratelimit is 500 ms. Data is always answered.
     let mut peer = Peer::connected(linux(), ms(100));
     peer.sends(1_000, ack(1).from(0));
@@ -483,7 +483,7 @@ fn empty_segments_that_are_out_of_place_are_answered_twice_a_second() {
 }
 
 #[test]
-fn a_syn_that_comes_again_is_answered_twice_a_second() {
+fn repeated_syn_is_answered_at_most_twice_a_second() {
     // tcp_check_req: tcp_oow_rate_limited counts from the first repeated SYN.
     let again = || syn().from(0);
     let mut peer = Peer::listening(linux(), syn());

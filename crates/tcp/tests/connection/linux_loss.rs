@@ -23,7 +23,7 @@ fn without_prr() -> Settings {
 }
 
 #[test]
-fn three_later_segments_delivered_leave_no_time_to_wait() {
+fn rack_waits_no_reo_wnd_once_three_later_segments_are_sacked() {
     // RFC 8985 §6.2 step 4: without reordering, RACK.reo_wnd is 0 once DupThresh were SACKed.
     let mut peer = ten(without_prr());
     peer.sends(100_000, ack(1).sack(1001..2001));
@@ -34,7 +34,7 @@ fn three_later_segments_delivered_leave_no_time_to_wait() {
 }
 
 #[test]
-fn with_fewer_a_quarter_of_the_least_rtt_is_waited() {
+fn rack_waits_a_quarter_of_min_rtt_with_fewer_than_three_sacked() {
     // RFC 8985 §6.2 step 5: lost RACK.rtt + reo_wnd after it left, 100.1 + 100 / 4 ms.
     let mut peer = ten(without_prr());
     peer.sends(100_000, ack(1).sack(1001..2001));
@@ -43,7 +43,7 @@ fn with_fewer_a_quarter_of_the_least_rtt_is_waited() {
 }
 
 #[test]
-fn linux_waits_two_milliseconds_more_and_in_ticks() {
+fn linux_rack_timer_adds_two_milliseconds_and_counts_ticks() {
     // tcp_rack_mark_lost: 25 ms remain at 100.1 ms, and 2 ms more make 27 ticks, from tick 100 on
     // and one later so as not to be early.
     let mut peer = ten(linux());
@@ -53,7 +53,7 @@ fn linux_waits_two_milliseconds_more_and_in_ticks() {
 }
 
 #[test]
-fn what_was_late_is_no_loss() {
+fn segment_delivered_within_reo_wnd_is_not_lost() {
     let mut peer = ten(without_prr());
     peer.sends(100_000, ack(1).sack(1001..2001));
     peer.sends(120_000, ack(2001));
@@ -70,7 +70,7 @@ fn reorder(peer: &mut Peer) {
 }
 
 #[test]
-fn once_reordering_was_seen_three_are_waited_for_too() {
+fn rack_waits_reo_wnd_after_three_sacks_once_reordering_was_seen() {
     let mut peer = ten(without_prr());
     reorder(&mut peer);
     peer.writes(ms(200), 10 * MSS);
@@ -81,7 +81,7 @@ fn once_reordering_was_seen_three_are_waited_for_too() {
 }
 
 #[test]
-fn a_dsack_widens_the_window_by_another_quarter() {
+fn dsack_widens_reo_wnd_by_a_quarter_of_min_rtt() {
     let mut peer = ten(without_prr());
     reorder(&mut peer);
     peer.writes(ms(200), 10 * MSS);
@@ -100,7 +100,7 @@ fn a_dsack_widens_the_window_by_another_quarter() {
 }
 
 #[test]
-fn a_repair_that_is_lost_is_found_by_what_left_after_it() {
+fn rack_detects_a_lost_retransmission_by_later_segments() {
     let mut peer = Peer::connected(without_prr(), RTT);
     peer.writes(0, 14 * MSS);
     peer.gets(0, data(1..10_001));
@@ -129,7 +129,7 @@ fn a_probe_repeats_the_last_segment_after_two_round_trips() {
 }
 
 #[test]
-fn a_probe_of_new_data_is_preferred_even_beyond_the_window() {
+fn tail_loss_probe_prefers_new_data_even_beyond_cwnd() {
     // RFC 8985 §7.3: one segment more than the congestion window.
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, 20 * MSS);
@@ -141,7 +141,7 @@ fn a_probe_of_new_data_is_preferred_even_beyond_the_window() {
 }
 
 #[test]
-fn a_probe_of_new_data_keeps_to_the_window_of_the_peer() {
+fn tail_loss_probe_of_new_data_respects_the_peers_window() {
     let answer = syn().acking(1).window(10 * MSS);
     let mut peer = Peer::answering(rfc(), RTT, answer);
     peer.writes(0, 20 * MSS);
@@ -151,7 +151,7 @@ fn a_probe_of_new_data_keeps_to_the_window_of_the_peer() {
 }
 
 #[test]
-fn a_lone_segment_is_given_time_for_a_delayed_ack() {
+fn tail_loss_probe_of_a_lone_segment_allows_for_delayed_ack() {
     // RFC 8985 §7.2: PTO = 2 * SRTT + TLP.max_ack_delay (200 ms).
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, MSS);
@@ -161,7 +161,7 @@ fn a_lone_segment_is_given_time_for_a_delayed_ack() {
 }
 
 #[test]
-fn linux_counts_what_is_reported_once_much_has_come_late() {
+fn linux_grows_cwnd_on_sack_once_reordering_exceeds_three() {
     let mut peer = Peer::connected(Settings { tso: false, ..linux() }, RTT);
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..10_001));
@@ -184,7 +184,7 @@ fn linux_counts_what_is_reported_once_much_has_come_late() {
 }
 
 #[test]
-fn linux_probes_when_the_timeout_would_come_first() {
+fn linux_tail_loss_probe_is_sent_no_later_than_the_rto() {
     // tcp_schedule_loss_probe: 2 * 20 + 200 ms for a lone segment, but RTO = 20 + 200 ms is less.
     // 220 ticks are counted in eights: 224.
     let mut peer = Peer::connected(linux(), ms(20));
@@ -195,7 +195,7 @@ fn linux_probes_when_the_timeout_would_come_first() {
 }
 
 #[test]
-fn linux_probes_for_several_after_two_round_trips_and_two_ticks() {
+fn linux_tail_loss_probe_of_several_waits_two_srtt_and_two_ticks() {
     // 2 * 20 + TCP_TIMEOUT_MIN_US: 42 ticks, and one so as not to be early.
     let mut peer = Peer::connected(linux(), ms(20));
     peer.writes(0, 2 * MSS);
@@ -205,7 +205,7 @@ fn linux_probes_for_several_after_two_round_trips_and_two_ticks() {
 }
 
 #[test]
-fn linux_probes_with_what_nagle_holds_back() {
+fn linux_tail_loss_probe_sends_data_held_by_nagle() {
     // tcp_send_loss_probe: new data comes before the last segment, and leaves with TCP_NAGLE_OFF.
     // Of two small segments one waits; the other has set the timer anew.
     let mut peer = Peer::connected(Settings { nagle: true, ..linux() }, ms(20));
@@ -220,7 +220,7 @@ fn linux_probes_with_what_nagle_holds_back() {
 }
 
 #[test]
-fn linux_pushes_a_probe_that_ends_what_was_written() {
+fn linux_sets_psh_on_a_probe_that_ends_the_written_data() {
     // tcp_send_loss_probe: an ordinary packet. tcp_fragment leaves PSH at the end of the data that
     // tcp_push has marked.
     for (segments, pushed) in [(11, true), (12, false)] {
@@ -234,7 +234,7 @@ fn linux_pushes_a_probe_that_ends_what_was_written() {
 }
 
 #[test]
-fn an_ack_restarts_the_wait_for_a_probe() {
+fn ack_restarts_the_tail_loss_probe_timer() {
     let mut peer = ten(rfc());
     peer.sends(ms(100), ack(5_001));
     // 2 * SRTT after the ACK, and not after the sending.
@@ -252,7 +252,7 @@ fn probed(settings: Settings) -> Peer {
 }
 
 #[test]
-fn a_probe_that_was_not_needed_changes_nothing() {
+fn duplicate_report_of_a_tail_loss_probe_keeps_cwnd() {
     // RFC 8985 §7.4.1 case 1: a DSACK of the probe; case 2: a plain duplicate ACK.
     for twice in [ack(2001).sack(1001..2001), ack(2001)] {
         let mut peer = probed(rfc());
@@ -266,7 +266,7 @@ fn a_probe_that_was_not_needed_changes_nothing() {
 }
 
 #[test]
-fn a_report_that_comes_with_later_data_changes_nothing_either() {
+fn dsack_of_a_tail_loss_probe_beyond_end_seq_keeps_cwnd() {
     // RFC 8985 §7.4.2: the DSACK counts, though the ACK is beyond TLP.end_seq.
     let mut peer = probed(rfc());
     peer.writes(ms(210), MSS);
@@ -276,7 +276,7 @@ fn a_report_that_comes_with_later_data_changes_nothing_either() {
 }
 
 #[test]
-fn a_probe_that_repaired_a_loss_shrinks_the_window() {
+fn tail_loss_probe_that_repaired_a_loss_reduces_cwnd() {
     // RFC 8985 §7.4.2: data beyond TLP.end_seq is acknowledged, without a sign of a duplicate.
     for (settings, ssthresh) in [(rfc(), 3), (linux(), 8)] {
         let mut peer = Peer::connected(settings, RTT);
@@ -293,7 +293,7 @@ fn a_probe_that_repaired_a_loss_shrinks_the_window() {
 }
 
 #[test]
-fn a_lost_tail_is_found_by_the_sack_of_the_probe() {
+fn sack_of_a_tail_loss_probe_lets_rack_detect_a_lost_tail() {
     // RFC 8985 §7.1: of ten the last three are lost. The probe retransmits the tenth, whose SACK
     // lets RACK detect the two before it.
     let mut peer = ten(rfc());
@@ -331,7 +331,7 @@ fn twenty(lost: u64) -> (Peer, impl Fn(&mut Peer, u64)) {
 }
 
 #[test]
-fn one_loss_of_twenty_lets_every_second_ack_send() {
+fn prr_with_one_loss_of_twenty_sends_on_every_second_ack() {
     // RFC 6937 §4, first example: two by limited transmit, the retransmission, and then one for
     // every two.
     let (mut peer, arrive) = twenty(1);
@@ -358,7 +358,7 @@ fn one_loss_of_twenty_lets_every_second_ack_send() {
 }
 
 #[test]
-fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
+fn prr_with_many_losses_sends_one_for_one_then_slow_start() {
     // RFC 6937 §4, second example: the first 15 of twenty are lost.
     let (mut peer, arrive) = twenty(15);
     for (j, sent) in [20_001, 21_001, 1, 1001, 2001].into_iter().enumerate() {
@@ -379,7 +379,7 @@ fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
 }
 
 #[test]
-fn linux_pushes_several_segments_that_leave_again_together() {
+fn linux_sets_psh_on_a_retransmission_of_several_segments() {
     // __tcp_transmit_skb: PSH on the last of several segments; not on a single one, even the last
     // of a packet.
     for (lost, pushed) in [(1..2_001, true), (1_001..2_001, false)] {
@@ -394,7 +394,7 @@ fn linux_pushes_several_segments_that_leave_again_together() {
 }
 
 #[test]
-fn linux_reports_the_rtt_of_what_was_sent_once() {
+fn linux_takes_no_rtt_sample_of_retransmitted_segments() {
     // tcp_clean_rtx_queue (Karn's algorithm). The nine after the loss took 100 ms. The
     // retransmitted segment gives no sample, however late its ACK is.
     for answered in [220, 150] {
@@ -411,7 +411,7 @@ fn linux_reports_the_rtt_of_what_was_sent_once() {
 }
 
 #[test]
-fn linux_sends_no_more_again_than_is_lost() {
+fn linux_retransmits_only_while_retrans_out_is_below_lost_out() {
     // tcp_xmit_retransmit_queue ends where retrans_out >= lost_out. After the timeout of 100 + 200
     // ms segment 1 is retransmitted. Three originals are delivered: tcp_try_undo_loss clears all
     // loss marks, but segment 1 still counts in retrans_out. By the same ACK RACK marks segment 2
@@ -440,7 +440,7 @@ fn twenty_small_without_rack() -> (Peer, impl Fn(u64, u64) -> Range<u64>) {
 }
 
 #[test]
-fn linux_without_rack_counts_segments_above_a_hole() {
+fn linux_without_rack_needs_three_sacked_segments_above_a_hole() {
     // tcp_time_to_recover: three SACKed segments start a recovery, even by one ACK and with few
     // bytes. tcp_mark_head_lost: segments with three SACKed above them are lost, and no others are
     // retransmitted, not on suspicion either. tcp_cwnd_reduction leads the window from twenty to
@@ -461,7 +461,7 @@ fn linux_without_rack_counts_segments_above_a_hole() {
 }
 
 #[test]
-fn linux_without_rack_looks_for_losses_with_an_ack_that_advances_if_much_arrived_above() {
+fn linux_without_rack_advancing_ack_marks_loss_by_sacked_distance() {
     // tcp_fastretrans_alert: such an ACK is no duplicate, so tcp_force_fast_retransmit decides:
     // more than three segments of 1000 bytes lie between SND.UNA and the highest SACKed byte.
     let mut peer = ten(Settings { rack: false, tlp: false, ..linux() });
@@ -476,7 +476,7 @@ fn linux_without_rack_looks_for_losses_with_an_ack_that_advances_if_much_arrived
 }
 
 #[test]
-fn a_packet_that_is_acknowledged_in_part_counts_as_all_of_it() {
+fn linux_rack_uses_the_end_of_a_partly_acknowledged_packet() {
     // `tcp_clean_rtx_queue` gives RACK the end of the packet of three segments, of which one has
     // arrived. The probe cuts off the last (`tcp_send_loss_probe`), so the middle one ends before
     // that, and is lost. The ACK of the probe arrives before the minimum RTT, and RACK ignores it
@@ -494,7 +494,7 @@ fn a_packet_that_is_acknowledged_in_part_counts_as_all_of_it() {
 }
 
 #[test]
-fn without_rack_recovery_begins_when_enough_is_reported_though_nothing_is_lost() {
+fn without_rack_recovery_starts_with_three_sacks_before_any_lost_mark() {
     // tcp_time_to_recover: sacked_out + 1 > reordering. With an ACK that advances,
     // tcp_update_scoreboard marks nothing unless something is reported more than three full
     // segments ahead (tcp_force_fast_retransmit); here segments have half a segment each.

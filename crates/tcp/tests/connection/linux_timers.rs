@@ -41,7 +41,7 @@ fn linux_repeats_a_syn_each_second_and_then_doubles() {
 }
 
 #[test]
-fn without_linear_timeouts_a_syn_waits_twice_as_long_each_time() {
+fn syn_timeout_doubles_without_linear_timeouts() {
     // RFC 6298 §5.5, and Linux before 6.5.
     for settings in [rfc(), linux()] {
         let is_linux = settings.tso;
@@ -74,7 +74,7 @@ fn linux_repeats_a_syn_ack_five_times() {
 }
 
 #[test]
-fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
+fn lost_syn_reduces_initial_cwnd_to_one_in_linux_only_after_two() {
     // RFC 5681 §3.1; tcp_init_transfer: the window is one segment if more than one SYN was
     // retransmitted, because the first timeout may have been too short (RFC 6298 appendix A).
     for (settings, lost, cwnd) in [(rfc(), 1, 1), (linux(), 1, 10), (linux(), 2, 1)] {
@@ -90,7 +90,7 @@ fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
 }
 
 #[test]
-fn linux_takes_a_syn_that_was_repeated_without_need_for_none() {
+fn linux_keeps_initial_cwnd_after_spurious_syn_retransmissions() {
     // tcp_try_undo_spurious_syn: the echo is that of the first SYN, so the window is the initial
     // one. Without timestamps nothing shows that, and with the echo of a later SYN the timeout was
     // genuine.
@@ -115,7 +115,7 @@ fn linux_takes_a_syn_that_was_repeated_without_need_for_none() {
 }
 
 #[test]
-fn linux_takes_a_syn_ack_that_was_repeated_without_need_for_none() {
+fn linux_keeps_initial_cwnd_after_spurious_syn_ack_retransmissions() {
     // tcp_create_openreq_child, and then the same.
     let second = wheel(0, 1_000);
     for (echo, cwnd) in [(0, 10), (second, 1)] {
@@ -130,7 +130,7 @@ fn linux_takes_a_syn_ack_that_was_repeated_without_need_for_none() {
 }
 
 #[test]
-fn linux_counts_a_syn_ack_that_answered_a_repeated_syn() {
+fn linux_counts_a_syn_ack_resent_for_a_repeated_syn_as_retransmission() {
     // inet_rtx_syn_ack: of two repetitions one was for a timeout, the other for the client's SYN,
     // which had timed out too. tcp_init_transfer: more than one, so the window is one segment.
     // Without a timeout there is no undo_marker (tcp_create_openreq_child), and the window is the
@@ -153,7 +153,7 @@ fn linux_counts_a_syn_ack_that_answered_a_repeated_syn() {
 }
 
 #[test]
-fn after_a_lost_syn_linux_knows_the_rtt_from_timestamps_or_waits_three_seconds() {
+fn linux_rto_after_a_lost_syn_is_from_timestamps_or_three_seconds() {
     // tcp_ack_update_rtt: the echo says which SYN was answered: RTO = 100 + 200 ms.
     // tcp_init_metrics: without one, TCP_TIMEOUT_FALLBACK.
     let timestamps = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
@@ -171,7 +171,7 @@ fn after_a_lost_syn_linux_knows_the_rtt_from_timestamps_or_waits_three_seconds()
 }
 
 #[test]
-fn linux_counts_the_timeout_of_data_in_eights_of_ticks() {
+fn linux_rto_is_rounded_up_to_wheel_levels_of_8_and_64_ticks() {
     // RTO = 100 + 200 ms; then twice that, in 64ths.
     let mut peer = Peer::connected(Settings { tlp: false, ..linux() }, RTT);
     peer.writes(5_300, MSS);
@@ -185,7 +185,7 @@ fn linux_counts_the_timeout_of_data_in_eights_of_ticks() {
 }
 
 #[test]
-fn linux_repeats_syn_acks_before_what_else_is_due_in_the_tick() {
+fn linux_syn_ack_timer_expires_before_other_timers_of_the_tick() {
     // reqsk_timer_handler: TIMER_PINNED, so in a wheel of its own (BASE_LOCAL), which runs first.
     // In the same wheel, the timer that was set later would expire first.
     let mut request = Peer::listening(linux(), syn());
@@ -201,7 +201,7 @@ fn linux_repeats_syn_acks_before_what_else_is_due_in_the_tick() {
 }
 
 #[test]
-fn linux_repeats_a_fin_with_the_data_before_it_that_is_a_small_packet() {
+fn linux_retransmits_a_fin_with_a_preceding_small_packet() {
     // __tcp_retransmit_skb: tcp_retrans_try_collapse applies to a packet smaller than a segment. Of
     // a packet with a segment and 390 bytes, both are retransmitted, and the FIN by itself.
     for calls in [&[1_000, 1_390][..], &[1_000, 1_000, 390]] {
@@ -232,7 +232,7 @@ fn linux_repeats_a_fin_with_the_data_before_it_that_is_a_small_packet() {
 }
 
 #[test]
-fn a_probe_with_the_fin_pushes_as_what_it_repeats_did() {
+fn tail_loss_probe_of_data_with_fin_keeps_psh() {
     // tcp_send_loss_probe retransmits the last packet, which has PSH as the end of the written
     // data.
     let mut peer = Peer::connected(linux(), RTT);
@@ -247,7 +247,7 @@ fn a_probe_with_the_fin_pushes_as_what_it_repeats_did() {
 }
 
 #[test]
-fn linux_waits_longer_for_a_repair_while_what_left_before_it_arrives() {
+fn linux_restarts_rto_on_sack_of_data_sent_before_retransmission() {
     // tcp_clean_rtx_queue: the segment SACKed at 150 ms left at 0, the retransmission of the head
     // at 100 ms. The head has no answer yet, so the timer restarts. The RTT of 150 ms makes SRTT
     // 106.25 ms, and with 200 ms more that is a timeout of 307 ticks.
@@ -262,7 +262,7 @@ fn linux_waits_longer_for_a_repair_while_what_left_before_it_arrives() {
 }
 
 #[test]
-fn linux_leaves_a_timer_in_its_place_for_the_same_tick() {
+fn linux_timer_rearmed_for_the_same_tick_keeps_its_wheel_slot() {
     // The probe of the tail is due after two RTTs and 2 ms: at tick 82, in eights 88. At 70 ms the
     // reordering window, a quarter of the least RTT, and 2 ms more lead to tick 82 as well, for
     // which __mod_timer does nothing.
@@ -275,7 +275,7 @@ fn linux_leaves_a_timer_in_its_place_for_the_same_tick() {
 }
 
 #[test]
-fn new_data_puts_a_probe_of_the_tail_back_to_the_timeout() {
+fn new_data_in_disorder_replaces_tail_loss_probe_timer_with_rto() {
     // tcp_event_new_data_sent: tcp_rearm_rto replaces a pending probe timer. The probe was due at
     // tick 42, two RTTs and 2 ms after the ten segments left. The SACK makes the state Disorder, in
     // which tcp_schedule_loss_probe sets no other. RTO = 20 + 200 ms after the oldest segment left:

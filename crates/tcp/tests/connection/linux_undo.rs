@@ -24,7 +24,7 @@ fn with_and_without_sack() -> [Settings; 2] {
 }
 
 #[test]
-fn frto_sees_that_all_was_only_late() {
+fn frto_undoes_a_spurious_timeout_after_two_advancing_acks() {
     for settings in with_and_without_sack() {
         let mut peer = timed_out(settings, 30);
         // RFC 5682 §2.1 step 2b: two new segments instead of retransmissions.
@@ -40,7 +40,7 @@ fn frto_sees_that_all_was_only_late() {
 }
 
 #[test]
-fn frto_believes_a_duplicate_of_what_came_first() {
+fn frto_retransmits_if_the_second_ack_is_a_duplicate() {
     // RFC 5682 §2.1 step 3a: the new data arrived, the old did not: repairs go on, from where they
     // were.
     for (settings, sign) in
@@ -57,7 +57,7 @@ fn frto_believes_a_duplicate_of_what_came_first() {
 }
 
 #[test]
-fn frto_believes_a_duplicate_at_once() {
+fn frto_ends_with_duplicate_first_ack_unless_it_sacks_an_original() {
     // RFC 5682 §2.1 step 2a: the first ACK after the timeout acknowledges nothing.
     for (settings, sign) in
         [(rfc(), ack(1).sack(1001..2001)), (Settings { sack: false, ..rfc() }, ack(1))]
@@ -74,7 +74,7 @@ fn frto_believes_a_duplicate_at_once() {
 }
 
 #[test]
-fn frto_with_nothing_new_to_send_repairs() {
+fn frto_retransmits_without_new_data_to_send() {
     // RFC 5682 §2.1 step 2b: without new data, as after any timeout; two, for slow start.
     for settings in with_and_without_sack() {
         let mut peer = timed_out(settings, 10);
@@ -85,7 +85,7 @@ fn frto_with_nothing_new_to_send_repairs() {
 }
 
 #[test]
-fn linux_does_as_frto_says() {
+fn linux_frto_undoes_a_spurious_timeout() {
     // The RTO is 100 + 200 ms: 300 ticks, counted in eights.
     let mut peer = Peer::connected(Settings { tlp: false, tso: false, ..linux() }, RTT);
     peer.writes(0, 30 * MSS);
@@ -115,7 +115,7 @@ fn overtaken(settings: Settings, segments: u64) -> Peer {
 }
 
 #[test]
-fn an_echo_from_before_the_repair_takes_the_reduction_back() {
+fn eifel_undoes_recovery_if_tsecr_precedes_the_retransmission() {
     for settings in [timestamps(), Settings { timestamps: true, mss: 1012, ..linux() }] {
         let mut peer = overtaken(settings, 10);
         // RFC 3522 §3.2 step 5: the timestamp echoed is older than the retransmission's. The window
@@ -126,7 +126,7 @@ fn an_echo_from_before_the_repair_takes_the_reduction_back() {
 }
 
 #[test]
-fn an_echo_of_the_repair_does_not() {
+fn eifel_keeps_reduction_if_tsecr_is_that_of_the_retransmission() {
     let mut peer = overtaken(timestamps(), 10);
     peer.sends(ms(200), ack(10_001).echoing(ms(100)));
     // Five, and one more for the seven that were delivered with the end of recovery.
@@ -134,7 +134,7 @@ fn an_echo_of_the_repair_does_not() {
 }
 
 #[test]
-fn a_partial_ack_of_late_data_takes_it_back_too() {
+fn eifel_undoes_recovery_with_a_partial_ack_of_late_data() {
     // tcp_try_undo_partial: no retransmission is outstanding.
     let mut peer = overtaken(timestamps(), 12);
     // PRR: 5 of 10 for each 3 delivered make two: the retransmission, and a new segment.
@@ -146,7 +146,7 @@ fn a_partial_ack_of_late_data_takes_it_back_too() {
 }
 
 #[test]
-fn an_echo_from_before_takes_a_timeout_back() {
+fn eifel_undoes_a_timeout_if_tsecr_precedes_the_retransmission() {
     // RFC 4015 §3.2, with F-RTO off.
     let settings = Settings { frto: false, ..timestamps() };
     let mut peer = timed_out(settings, 10);
@@ -158,14 +158,14 @@ fn an_echo_from_before_takes_a_timeout_back() {
 }
 
 #[test]
-fn the_same_without_undo_stays() {
+fn late_data_keeps_the_reduction_with_undo_off() {
     let mut peer = overtaken(Settings { undo: false, ..timestamps() }, 10);
     peer.sends(ms(110), ack(10_001).echoing(0));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (6, Some(5)));
 }
 
 #[test]
-fn a_report_that_the_repair_came_twice_takes_the_reduction_back() {
+fn dsack_of_the_retransmission_undoes_recovery() {
     // RFC 3708 §3, tcp_try_undo_dsack.
     for settings in [rfc(), linux()] {
         let mut peer = overtaken(settings, 10);
@@ -177,7 +177,7 @@ fn a_report_that_the_repair_came_twice_takes_the_reduction_back() {
 }
 
 #[test]
-fn all_repairs_have_to_come_twice() {
+fn dsack_undo_needs_dsacks_of_all_retransmissions() {
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
@@ -192,7 +192,7 @@ fn all_repairs_have_to_come_twice() {
 }
 
 #[test]
-fn what_the_network_copied_takes_nothing_back() {
+fn dsacks_of_network_duplicates_undo_nothing() {
     // RFC 3708 §3: more duplicates than retransmissions.
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, 10 * MSS);

@@ -20,7 +20,7 @@ fn grown(mut settings: Settings) -> Peer {
 }
 
 #[test]
-fn after_an_idle_timeout_the_first_window_is_used_again() {
+fn cwnd_restarts_at_initial_window_after_idling_for_an_rto() {
     // RFC 5681 §4.1: nothing sent for more than the RTO of a second.
     let mut peer = grown(rfc());
     peer.writes(ms(1_101), 40 * MSS);
@@ -61,7 +61,7 @@ fn a_window_that_is_not_filled_does_not_grow() {
 }
 
 #[test]
-fn linux_is_content_with_more_than_half_in_slow_start() {
+fn linux_slow_start_grows_cwnd_if_more_than_half_is_used() {
     // tcp_is_cwnd_limited: cwnd < 2 * max_packets_out.
     for (segments, cwnd) in [(5, 10), (6, 16)] {
         let mut peer = Peer::connected(linux(), RTT);
@@ -73,7 +73,7 @@ fn linux_is_content_with_more_than_half_in_slow_start() {
 }
 
 #[test]
-fn linux_narrows_a_window_that_was_not_filled_for_a_timeout() {
+fn linux_reduces_cwnd_that_was_not_filled_for_an_rto() {
     // tcp_cwnd_application_limited (RFC 2861): to the mean of the window and the most that was
     // used, at least the first window; an RTO of 300 ms after the last growth at 200 ms.
     let mut peer = grown(linux());
@@ -88,7 +88,7 @@ fn linux_narrows_a_window_that_was_not_filled_for_a_timeout() {
 }
 
 #[test]
-fn linux_sends_two_at_once_on_slow_paths_and_pushes_the_second() {
+fn linux_tso_bursts_are_two_segments_with_psh_on_slow_paths() {
     // tcp_tso_autosize: 200 % of 10 segments in 100 ms are 200 bytes in 2^-10 s:
     // tcp_min_tso_segs = 2. __tcp_transmit_skb: PSH on the last of several segments.
     let mut peer = Peer::connected(linux(), RTT);
@@ -99,7 +99,7 @@ fn linux_sends_two_at_once_on_slow_paths_and_pushes_the_second() {
 }
 
 #[test]
-fn linux_begins_with_bursts_for_the_window_before_it_is_set() {
+fn linux_client_sizes_first_bursts_by_default_initial_window() {
     // tcp_update_pacing_rate is first asked with the SYN-ACK, when the window is TCP_INIT_CWND and
     // not yet the one of the route (tcp_init_transfer): 200 % of 10 segments in 10 ms are 1953
     // bytes in 2^-10 s, less than the two segments that a burst has at least. For 50 it would be
@@ -112,7 +112,7 @@ fn linux_begins_with_bursts_for_the_window_before_it_is_set() {
 }
 
 #[test]
-fn linux_that_was_called_begins_with_bursts_for_the_window_that_was_asked_for() {
+fn linux_server_sizes_first_bursts_by_configured_initial_window() {
     // tcp_rcv_state_process: tcp_update_pacing_rate comes after tcp_init_transfer. 200 % of 50
     // segments in 10 ms are 9765 bytes in 2^-10 s: nine segments.
     let mut peer = Peer::listening(Settings { initial_window: 50, ..linux() }, syn());
@@ -126,7 +126,7 @@ fn linux_that_was_called_begins_with_bursts_for_the_window_that_was_asked_for() 
 }
 
 #[test]
-fn linux_sends_still_more_on_short_paths_but_half_of_the_window() {
+fn linux_tso_bursts_on_short_paths_are_at_most_half_of_cwnd() {
     // sk_gso_max_size >> (1000 >> tcp_tso_rtt_log), 32 kB more; tcp_cwnd_test: cwnd / 2.
     let mut peer = Peer::connected(linux(), ms(1));
     peer.writes(0, 30 * MSS);
@@ -135,7 +135,7 @@ fn linux_sends_still_more_on_short_paths_but_half_of_the_window() {
 }
 
 #[test]
-fn linux_waits_for_a_whole_burst_if_acks_come_fast() {
+fn linux_defers_small_tso_bursts_while_acks_come_fast() {
     let mut peer = Peer::connected(Settings { initial_window: 50, ..linux() }, ms(10));
     peer.writes(0, 200 * MSS);
     peer.ignores(0);
@@ -154,7 +154,7 @@ fn linux_waits_for_a_whole_burst_if_acks_come_fast() {
 }
 
 #[test]
-fn what_linux_discards_does_not_end_its_waiting_for_a_burst() {
+fn linux_unacceptable_segment_does_not_end_tso_deferral() {
     let mut peer = Peer::connected(Settings { initial_window: 50, ..linux() }, ms(10));
     peer.writes(0, 200 * MSS);
     peer.ignores(0);
@@ -188,7 +188,7 @@ fn linux_offers_whole_segments_of_half_its_buffer_at_first() {
 }
 
 #[test]
-fn linux_opens_its_window_by_two_segments_for_each() {
+fn linux_grows_the_receive_window_by_two_segments_per_full_segment() {
     // tcp_init_buffer_space leaves a segment to the application: 65,536 - 1448. tcp_grow_window:
     // two more for each full segment; __tcp_select_window: in units of the scale, 128.
     let mut peer = Peer::connected(ethernet(), RTT);
@@ -201,7 +201,7 @@ fn linux_opens_its_window_by_two_segments_for_each() {
 }
 
 #[test]
-fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
+fn linux_sizes_the_receive_buffer_by_data_read_per_round_trip() {
     // tcp_rcv_space_adjust: it begins with ten segments a round trip. The application reads 1, 20
     // and 40 of 1448 bytes in the round trips that begin at 100, 200 and 300 ms.
     let mut peer = Peer::connected(ethernet(), RTT);
@@ -223,7 +223,7 @@ fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
 }
 
 #[test]
-fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
+fn linux_sends_a_small_segment_at_the_window_edge_if_nagle_allows() {
     // tcp_mss_split_point: data cut off by the peer's window leaves with its last small segment if
     // Nagle's algorithm allows it. In Minshall's variant tcp_nagle_check allows one small segment.
     let settings = Settings { nagle: true, initial_window: 20, ..linux() };
@@ -240,7 +240,7 @@ fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
 }
 
 #[test]
-fn linux_fills_a_packet_that_the_window_of_the_peer_holds_back() {
+fn linux_appends_to_a_packet_blocked_by_the_peers_window() {
     // tcp_write_xmit: tcp_grow_skb comes before tcp_snd_wnd_test. Half of the peer's 6000 bytes
     // make packets of 3000. Two leave, and with the third the window is full. Each time that the
     // program has written on it takes in the one behind it, up to the nine segments of a burst:
@@ -259,7 +259,7 @@ fn linux_fills_a_packet_that_the_window_of_the_peer_holds_back() {
 }
 
 #[test]
-fn linux_waits_for_an_ack_by_eighths_of_a_microsecond() {
+fn linux_tso_deferral_compares_srtt_in_eighths_of_a_microsecond() {
     // tcp_tso_should_defer: 1 ms and 1/8 us until the next ACK are too long to wait for it. The
     // RTTs are 100,000 and 100,001 us, and the mean of that is 100,000 1/8.
     let mut peer = Peer::connected(linux(), RTT);
@@ -274,7 +274,7 @@ fn linux_waits_for_an_ack_by_eighths_of_a_microsecond() {
 }
 
 #[test]
-fn linux_measures_segments_that_come_out_of_order() {
+fn linux_updates_rcv_mss_from_out_of_order_segments() {
     // tcp_data_queue_ofo: 1000 bytes take 1960 of memory, so 130/256 of the buffer may be window
     // (tcp_measure_rcv_mss), and of the 131,072 bytes 1960 are taken: 129,112 * 130 / 256 = 65,564.
     let mut peer = Peer::connected(Settings { receive_buffer: 131_072, ..linux() }, RTT);
@@ -297,7 +297,7 @@ fn deferring(segments: u64) -> Peer {
 }
 
 #[test]
-fn linux_lets_a_burst_wait_though_a_timer_runs_out() {
+fn linux_tso_deferral_outlasts_a_tail_loss_probe_timer() {
     // tcp_send_loss_probe: with a probe outstanding only tcp_rearm_rto happens, and no
     // tcp_write_xmit. SRTT is 100 + 108.5 / 8 = 113.6 ms, so from tick 208 on 230 ticks, in
     // eights: 440. With 200 segments the program waits for write space, and its next call writes
@@ -313,7 +313,7 @@ fn linux_lets_a_burst_wait_though_a_timer_runs_out() {
 }
 
 #[test]
-fn linux_lets_a_burst_go_that_waited_when_the_program_writes() {
+fn linux_write_ends_tso_deferral() {
     // tcp_push: tcp_write_xmit, and tcp_tso_should_defer has no reason left.
     let mut peer = deferring(30);
     peer.writes(ms(300), MSS);
@@ -321,7 +321,7 @@ fn linux_lets_a_burst_go_that_waited_when_the_program_writes() {
 }
 
 #[test]
-fn linux_sends_a_packet_in_the_middle_of_the_queue_with_its_small_end() {
+fn linux_nagle_ignores_small_ends_of_packets_before_the_last() {
     // tcp_mss_split_point asks tcp_nagle_check only for the last packet, or where the window of the
     // peer cuts. The window of 12,000 bytes makes packets of half of that, of which two leave.
     let settings = Settings { nagle: true, initial_window: 12, ..linux() };
@@ -343,7 +343,7 @@ fn linux_sends_a_packet_in_the_middle_of_the_queue_with_its_small_end() {
 }
 
 #[test]
-fn linux_counts_from_the_handshake_for_how_long_a_window_was_not_filled() {
+fn linux_cwnd_validation_starts_at_the_handshake() {
     // tcp_init_transfer sets snd_cwnd_stamp; tcp_cwnd_application_limited compares that with the
     // RTO of 500 + 200 ms. hybla_init: the window is 500 / 25 = 20 segments, more than the first
     // one of ten and so to be narrowed.
@@ -376,14 +376,14 @@ fn cwnd_behind_a_small_window(segments: u64, is_above_low: bool) -> u64 {
 }
 
 #[test]
-fn linux_narrows_a_window_that_the_receiver_keeps_from_being_filled() {
+fn linux_reduces_cwnd_left_unfilled_due_to_the_peers_window() {
     // tcp_cwnd_application_limited: "application or receiver window", however much data waits: to
     // the mean of 40 and the initial window.
     assert_eq!(cwnd_behind_a_small_window(30, false), 30);
 }
 
 #[test]
-fn linux_keeps_the_window_of_a_program_that_waits_for_room() {
+fn linux_keeps_unfilled_cwnd_while_the_send_buffer_is_full() {
     // SOCK_NOSPACE: the buffer of 2 * 20 segments, each 2,304 bytes, is full with three packets of
     // 32,000. Either tcp_new_space doubles it and sets snd_cwnd_stamp, or memory is short
     // (tcp_should_expand_sndbuf) and the program keeps waiting.
@@ -393,7 +393,7 @@ fn linux_keeps_the_window_of_a_program_that_waits_for_room() {
 }
 
 #[test]
-fn linux_sizes_the_send_buffer_by_the_window_that_its_control_begins_with() {
+fn linux_sizes_the_send_buffer_by_cwnd_after_congestion_control_init() {
     // tcp_init_transfer: tcp_init_congestion_control comes before tcp_init_buffer_space. hybla_init
     // makes the window 25 / 25 = 1 segment, of which tcp_sndbuf_expand makes ten: 2 * 10 * 2,304 =
     // 46,080 bytes, whatever the first window was meant to be.
@@ -407,7 +407,7 @@ fn linux_sizes_the_send_buffer_by_the_window_that_its_control_begins_with() {
 }
 
 #[test]
-fn a_fin_without_data_opens_no_window() {
+fn fin_without_data_does_not_grow_the_receive_window() {
     // tcp_data_queue: `if (skb->len) tcp_event_data_recv`. The first segment leaves less of the
     // buffer free than it earns: 131,072 bytes less its own 1960 of memory, of which 1000 are data.
     // When it is read, the next segment with data could open the window further.
@@ -423,7 +423,7 @@ fn a_fin_without_data_opens_no_window() {
 }
 
 #[test]
-fn a_first_window_counts_as_used_though_a_lost_syn_ack_made_it_smaller() {
+fn cwnd_validation_counts_ten_segments_as_used_after_a_lost_syn_ack() {
     // tcp_cwnd_application_limited: the used window is at least tcp_init_cwnd, ten segments, not
     // the one segment with which tcp_init_transfer begins after two lost SYN-ACKs. HYBLA makes a
     // larger window of that, by its RTT over 25 ms (hybla_init).

@@ -8,7 +8,7 @@ const PLENTY: MemoryPressure =
     MemoryPressure { is_above_low: false, is_under_pressure: false, limit: u64::MAX };
 
 #[test]
-fn an_application_writes_what_there_is_memory_for() {
+fn write_is_limited_by_the_memory_limit() {
     let mut peer = Peer::connected(rfc(), RTT);
     peer.end.set_memory_pressure(MemoryPressure { limit: 3 * MSS, ..PLENTY });
     peer.writes(0, 5 * MSS);
@@ -26,7 +26,7 @@ fn an_application_writes_what_there_is_memory_for() {
 }
 
 #[test]
-fn linux_counts_what_packets_take_beside_their_data() {
+fn linux_send_memory_includes_960_bytes_of_overhead_per_packet() {
     // tcp_stream_alloc_skb: 960 bytes each. Ten segments written at once are one packet.
     let mut peer = Peer::connected(linux(), RTT);
     peer.end.set_memory_pressure(PLENTY);
@@ -88,7 +88,7 @@ fn packets_after(blocks: &[std::ops::Range<u64>]) -> u64 {
 }
 
 #[test]
-fn linux_joins_what_arrives_to_what_has_arrived_around_it() {
+fn linux_merges_sacked_packets_with_sacked_neighbours() {
     // tcp_shift_skb_data. Segments 2 and 3 are one packet, and 5 to 10; 1 and 4 are two more.
     let (before, behind) = (1_001..3_001, 4_001..10_001);
     assert_eq!(packets_after(&[before.clone(), behind.clone()]), 4);
@@ -98,7 +98,7 @@ fn linux_joins_what_arrives_to_what_has_arrived_around_it() {
 }
 
 #[test]
-fn linux_joins_nothing_to_what_it_has_been_told_with_the_last_ack() {
+fn linux_does_not_merge_ranges_sacked_by_the_previous_ack() {
     // The packet before segment 4 is not SACKed, so segment 4 joins nothing; and the part after it
     // was processed before: 1 and 2, 3, 4, 5 and 6, 7 and 8, 9 and 10.
     assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001]), 6);

@@ -36,7 +36,7 @@ fn options_hold_only_if_both_offer_them() {
 }
 
 #[test]
-fn the_smaller_mss_counts_less_the_timestamps() {
+fn segment_size_is_the_smaller_mss_minus_timestamp_option() {
     let small = Settings { mss: 1000, ..Settings::default() };
     let mut world = World::of([Settings::default(), small]).established();
     world.ends[CLIENT].write(10_000);
@@ -80,7 +80,7 @@ fn a_lost_syn_ack_is_repeated_when_the_syn_comes_again() {
 }
 
 #[test]
-fn gives_up_when_nobody_answers() {
+fn unanswered_syn_times_out_after_syn_retries() {
     let mut world = World::new(Settings::default()).wire(|_| Fate::Drop);
     assert!(world.settle(millis(600_000)));
     assert_eq!(world.ends[CLIENT].ended(), Some(Ended::TimedOut));

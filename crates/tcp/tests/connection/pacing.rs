@@ -40,7 +40,7 @@ fn linux_sends_twice_the_window_a_round_trip_in_slow_start() {
 }
 
 #[test]
-fn a_rate_that_the_program_allows_is_not_exceeded() {
+fn max_pacing_rate_limits_the_pacing_rate() {
     // min(200 % of 20 segments in 100 ms, 200 kB/s): two segments take 10 ms. The first two could
     // have left at 0 ms and left at 100 ms, for which half of their time is credited.
     let settings =
@@ -62,7 +62,7 @@ fn slow(millis: u64) -> Settings {
 }
 
 #[test]
-fn the_timeout_behind_a_probe_of_the_tail_waits_for_the_pace() {
+fn rto_after_a_tail_loss_probe_includes_the_pacing_delay() {
     let mut peer = Peer::connected(slow(100), RTT);
     peer.writes(0, 11 * MSS);
     peer.gets(0, data(1..10_001));
@@ -75,7 +75,7 @@ fn the_timeout_behind_a_probe_of_the_tail_waits_for_the_pace() {
 }
 
 #[test]
-fn what_is_lost_leaves_first_when_the_pace_lets_go() {
+fn pacing_timer_sends_retransmissions_before_new_data() {
     let mut peer = Peer::connected(Settings { tlp: false, ..slow(50) }, RTT);
     peer.writes(0, 30 * MSS);
     peer.gets(0, data(1..10_001));
@@ -99,7 +99,7 @@ fn without_segmentation_offload_single_segments_are_paced() {
 }
 
 #[test]
-fn it_slows_down_to_six_fifths_near_the_threshold() {
+fn linux_paces_at_120_percent_from_half_of_ssthresh() {
     // After a loss the window is five: 120 % of that in 60 ms are 100 kB/s, and a segment takes 10
     // ms.
     let mut peer = Peer::connected(paced(Settings { tso: false, ..linux() }), ms(60));
@@ -118,7 +118,7 @@ fn it_slows_down_to_six_fifths_near_the_threshold() {
 }
 
 #[test]
-fn a_repair_after_a_timeout_does_not_wait() {
+fn retransmission_after_timeout_is_not_delayed_by_pacing() {
     let settings = Settings { tlp: false, ..rfc() };
     let mut peer = twenty(settings);
     peer.ignores(ms(1_099));
@@ -127,7 +127,7 @@ fn a_repair_after_a_timeout_does_not_wait() {
 }
 
 #[test]
-fn frto_does_not_take_what_is_held_back_for_nothing_to_send() {
+fn frto_sends_new_data_later_if_pacing_delays_it() {
     let mut peer = Peer::connected(Settings { tlp: false, ..paced(rfc()) }, RTT);
     peer.writes(0, 30 * MSS);
     peer.gets(0, data(1..10_001));
@@ -140,7 +140,7 @@ fn frto_does_not_take_what_is_held_back_for_nothing_to_send() {
 }
 
 #[test]
-fn repairs_are_paced() {
+fn retransmissions_are_paced() {
     let mut peer =
         Peer::connected(Settings { reduction: WindowReduction::AtOnce, ..paced(rfc()) }, RTT);
     peer.writes(0, 10 * MSS);
@@ -191,7 +191,7 @@ fn steady(settings: Settings, least_burst: Option<u64>, longest_burst: Option<Du
 }
 
 #[test]
-fn a_controller_that_names_a_rate_is_paced_without_the_option() {
+fn congestion_control_with_a_rate_is_paced_without_pacing_option() {
     let longest = |millis| Some(Duration::from_millis(millis));
     for (settings, least_burst, longest_burst, size) in [
         (rfc(), None, None, 1),
@@ -222,7 +222,7 @@ fn a_controller_that_names_a_rate_is_paced_without_the_option() {
 }
 
 #[test]
-fn the_send_buffer_has_room_for_as_many_windows_as_the_controller_says() {
+fn send_buffer_holds_sndbuf_expand_windows_of_congestion_control() {
     let written = |mut peer: Peer| {
         peer.writes(0, 1000 * MSS);
         peer.ignores(0);
@@ -239,7 +239,7 @@ fn the_send_buffer_has_room_for_as_many_windows_as_the_controller_says() {
 }
 
 #[test]
-fn linux_waits_for_an_answer_from_when_the_next_may_leave() {
+fn linux_rto_starts_at_the_next_paced_departure() {
     let rto = Duration::from_millis(40);
     let settings = Settings { tlp: false, tso: false, min_rto: rto, max_rto: rto, ..linux() };
     let mut peer = steady(settings, None, None);
@@ -254,7 +254,7 @@ fn linux_waits_for_an_answer_from_when_the_next_may_leave() {
 }
 
 #[test]
-fn the_second_timeout_does_not_wait_for_the_pace() {
+fn backed_off_rto_excludes_the_pacing_delay() {
     // tcp_retransmit_timer calls inet_csk_reset_xmit_timer itself, without tcp_pacing_delay. The
     // RTO of 300 ms runs out at a tick of 8 ms, and twice that at 904 ms, rounded up to one of 64.
     // The last burst of two takes 400 ms and the repair 200 more: until 600, by which the second
@@ -281,7 +281,7 @@ fn rate_after_two_syns(cc: &'static str, answer: Line) -> u64 {
 }
 
 #[test]
-fn the_first_window_after_a_lost_syn_is_paced_by_one_segment() {
+fn initial_pacing_rate_after_a_lost_syn_uses_cwnd_of_one() {
     // tcp_enter_loss leaves a window of one, by which the SYN-ACK sets the rate
     // (tcp_update_pacing_rate) before tcp_init_transfer makes the window ten: 200 % of a segment in
     // an RTT of 96 ms, which the timestamps tell in milliseconds.
@@ -294,7 +294,7 @@ fn the_first_window_after_a_lost_syn_is_paced_by_one_segment() {
 }
 
 #[test]
-fn westwood_takes_a_lost_syn_for_the_end_of_slow_start() {
+fn westwood_paces_at_120_percent_after_a_lost_syn() {
     // tcp_westwood_event: a threshold of no bandwidth, at least two segments. The window of one is
     // not below half of it, so the rate is 120 % (tcp_update_pacing_rate).
     let rate = rate_after_two_syns("westwood+", syn().acking(1));
@@ -302,7 +302,7 @@ fn westwood_takes_a_lost_syn_for_the_end_of_slow_start() {
 }
 
 #[test]
-fn low_priority_begins_with_the_rate_of_half_a_window() {
+fn lp_initial_pacing_rate_is_that_of_half_the_initial_window() {
     // tcp_lp_pkts_acked hears of the SYN-ACK before tcp_lp_init has run. Its state is zero, and a
     // delay of zero is not below a least one of zero: it halves the window of ten for the rate,
     // which is of 200 %.

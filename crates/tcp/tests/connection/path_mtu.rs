@@ -17,7 +17,7 @@ fn probing(mtu_probing: MtuProbing) -> Settings {
 }
 
 #[test]
-fn what_was_too_large_leaves_again_in_smaller_segments() {
+fn frag_needed_retransmits_in_smaller_segments_without_reduction() {
     // RFC 1191 §6.4: at once, and without a window reduction.
     for settings in both() {
         let packet = if settings.behaviour == linux().behaviour { 2 } else { 5 };
@@ -44,7 +44,7 @@ fn what_was_too_large_leaves_again_in_smaller_segments() {
 }
 
 #[test]
-fn after_a_repeated_syn_new_data_answers_the_first_ack_of_what_was_too_large() {
+fn frag_needed_after_syn_timeout_sends_new_data_by_frto() {
     // tcp_enter_loss sets `frto` when the SYN's timer runs out, and nothing clears it.
     // tcp_simple_retransmit begins CA_Loss, in which tcp_process_loss takes step 2b of F-RTO for
     // the first ACK.
@@ -79,7 +79,7 @@ fn after_a_repeated_syn_new_data_answers_the_first_ack_of_what_was_too_large() {
 }
 
 #[test]
-fn what_fits_is_not_sent_again() {
+fn frag_needed_retransmits_only_segments_above_the_mtu() {
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, 400);
     peer.gets(0, data(1..401));
@@ -92,7 +92,7 @@ fn what_fits_is_not_sent_again() {
 }
 
 #[test]
-fn a_notice_of_what_is_not_under_way_is_ignored() {
+fn frag_needed_for_a_segment_not_outstanding_is_ignored() {
     // RFC 5927 §4.1
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, MSS);
@@ -106,7 +106,7 @@ fn a_notice_of_what_is_not_under_way_is_ignored() {
 }
 
 #[test]
-fn what_is_too_large_for_the_host_waits_for_the_timer_of_probes() {
+fn packet_above_the_route_mtu_is_dropped_and_resent_by_probe_timer() {
     // `ip_queue_xmit` looks the route up for the first packet after another connection learned the
     // MTU, and `ip_fragment` drops that packet: two segments, as all packets here. Nothing is
     // outstanding, so `tcp_check_probe_timer` sets the RTO: 300 ticks in eights, 304 ms.
@@ -124,7 +124,7 @@ fn what_is_too_large_for_the_host_waits_for_the_timer_of_probes() {
 }
 
 #[test]
-fn with_an_ack_or_a_small_segment_the_size_is_known_in_time() {
+fn ack_or_small_segment_updates_the_mtu_before_full_segments() {
     // `tcp_current_mss` uses the route that the last packet has looked up.
     for has_small in [false, true] {
         let mut peer = Peer::connected(linux(), RTT);
@@ -147,7 +147,7 @@ fn with_an_ack_or_a_small_segment_the_size_is_known_in_time() {
 }
 
 #[test]
-fn what_waits_to_be_sent_again_is_not_cut_before_it_leaves() {
+fn packets_above_the_mtu_are_split_only_when_retransmitted() {
     // `tcp_simple_retransmit` marks packets, and `__tcp_retransmit_skb` cuts each as it leaves,
     // because the receiver may still SACK an original segment. Three packets of two segments; six
     // segments of the new size leave.
@@ -165,7 +165,7 @@ fn what_waits_to_be_sent_again_is_not_cut_before_it_leaves() {
 }
 
 #[test]
-fn a_fin_stays_with_the_data_that_it_left_with() {
+fn fin_stays_on_the_last_part_of_a_split_packet() {
     // tcp_fragment: the last part of a packet has its FIN.
     for settings in both() {
         let mut peer = Peer::connected(Settings { initial_window: 1, ..settings }, RTT);
@@ -182,7 +182,7 @@ fn a_fin_stays_with_the_data_that_it_left_with() {
 }
 
 #[test]
-fn what_answers_a_repair_for_size_is_not_taken_for_an_answer_to_the_original() {
+fn echo_after_frag_needed_retransmission_undoes_nothing() {
     // After a notice Linux does not read the clock: retransmissions have the timestamp of the
     // original, and so has `retrans_stamp`. An echo is never earlier (`tcp_packet_delayed`), so
     // nothing is undone.
@@ -204,7 +204,7 @@ fn what_answers_a_repair_for_size_is_not_taken_for_an_answer_to_the_original() {
 }
 
 #[test]
-fn the_size_that_is_offered_is_not_that_of_the_path() {
+fn offered_mss_is_from_the_device_mtu_not_the_path_mtu() {
     // RFC 9293 §3.7.1, `ipv4_default_advmss`: what the device can take.
     for settings in both() {
         let mss = settings.mss;
@@ -216,7 +216,7 @@ fn the_size_that_is_offered_is_not_that_of_the_path() {
 }
 
 #[test]
-fn a_path_known_from_before_is_not_found_out_again() {
+fn cached_path_mtu_limits_the_first_segments() {
     let mut peer = Peer::connecting_over(rfc(), 600 + HEADERS);
     peer.gets(0, syn());
     peer.sends(ms(100), syn().acking(1));
@@ -228,7 +228,7 @@ fn a_path_known_from_before_is_not_found_out_again() {
 }
 
 #[test]
-fn a_syn_that_its_data_makes_too_large_leaves_again_without() {
+fn fast_open_syn_above_the_mtu_is_resent_without_data() {
     // tcp_simple_retransmit: all of it is lost.
     for settings in both() {
         let mut peer = Peer::connecting_fast(settings, Some(7));
@@ -244,7 +244,7 @@ fn a_syn_that_its_data_makes_too_large_leaves_again_without() {
 }
 
 #[test]
-fn a_black_hole_is_noticed_by_the_third_repetition() {
+fn third_timeout_reduces_the_segment_size_to_1024_on_a_black_hole() {
     // RFC 4821 §7.7, after R1 of RFC 9293 §3.8.3; then 1024 bytes. An RTO of 1 s, doubled.
     let mut peer = Peer::connected(probing(MtuProbing::OnBlackHole), RTT);
     peer.writes(0, 3 * 1_460);
@@ -261,7 +261,7 @@ fn a_black_hole_is_noticed_by_the_third_repetition() {
 }
 
 #[test]
-fn smaller_and_smaller_segments_are_tried() {
+fn black_hole_probing_halves_the_segment_size_with_each_timeout() {
     // tcp_mtu_probing: 1024 bytes do not arrive either, so half of that.
     let mut peer = Peer::connected(probing(MtuProbing::OnBlackHole), RTT);
     peer.writes(0, 1_460);
@@ -279,7 +279,7 @@ fn smaller_and_smaller_segments_are_tried() {
 }
 
 #[test]
-fn linux_waits_three_seconds_since_the_first_repetition() {
+fn linux_probes_for_a_black_hole_after_three_seconds_of_timeouts() {
     // retransmits_timed_out: 200 ms * (2 << 3 - 1). The RTO is 300 ticks in eights: 304 ms; then
     // 600, 1,200 and 2,400 ticks in 64ths: 960, 2,176 and 4,608 ms. That is 4,304 ms after the
     // first.
@@ -302,7 +302,7 @@ fn linux_waits_three_seconds_since_the_first_repetition() {
 }
 
 #[test]
-fn without_probing_a_black_hole_stays_one() {
+fn segment_size_is_kept_on_a_black_hole_with_mtu_probing_off() {
     let mut peer = Peer::connected(probing(MtuProbing::Off), RTT);
     peer.writes(0, 1_460);
     for at in [0, 1_000, 3_000, 7_000, 15_000] {
@@ -323,7 +323,7 @@ fn with_probe() -> Peer {
 }
 
 #[test]
-fn a_probe_that_arrives_makes_segments_larger_and_the_window_fewer() {
+fn successful_mtu_probe_raises_mss_and_rescales_cwnd() {
     // tcp_mtup_probe_success: 12 * 1064 / 1282 = 9; the ACK makes it 10.
     let mut peer = with_probe();
     peer.sends(ms(100), ack(1_243));
@@ -339,7 +339,7 @@ fn a_probe_that_arrives_makes_segments_larger_and_the_window_fewer() {
 }
 
 #[test]
-fn a_probe_that_is_lost_says_nothing_of_congestion() {
+fn lost_mtu_probe_causes_no_congestion_response() {
     // RFC 4821 §7.4
     let mut peer = with_probe();
     peer.sends(ms(100), ack(1).sack(1_243..1_243 + 1_024));

@@ -34,7 +34,7 @@ pub fn repeats(world: &World) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_third_duplicate_ack_brings_the_repair() {
+fn third_duplicate_ack_triggers_fast_retransmit() {
     for sack in [true, false] {
         let mut world = transfer(settings(sack), 100, &[1]);
         world.run(millis(101));
@@ -48,7 +48,7 @@ fn the_third_duplicate_ack_brings_the_repair() {
 }
 
 #[test]
-fn two_duplicates_are_not_enough() {
+fn two_duplicate_acks_do_not_trigger_fast_retransmit() {
     for sack in [true, false] {
         let settings = Settings { limited_transmit: false, ..settings(sack) };
         let mut world = transfer(settings, 3, &[1]);
@@ -61,7 +61,7 @@ fn two_duplicates_are_not_enough() {
 }
 
 #[test]
-fn limited_transmit_makes_a_third_duplicate_of_a_small_window() {
+fn limited_transmit_yields_a_third_duplicate_ack_in_a_small_window() {
     for (limited_transmit, timeouts) in [(true, 0), (false, 1)] {
         for sack in [true, false] {
             let settings = Settings { limited_transmit, initial_window: 3, ..settings(sack) };
@@ -100,7 +100,7 @@ fn newreno_repairs_one_hole_a_round_trip() {
 }
 
 #[test]
-fn without_sack_many_holes_are_left_to_the_timer() {
+fn impatient_newreno_times_out_with_many_holes() {
     // RFC 6582 §4, the impatient variant: only the first partial ACK moves the timer. Segments 12
     // to 34 are every second lost: at a hole each 100 ms they would take 1.2 s, and the RTO is 1 s.
     const LOST: [usize; 12] = [12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34];
@@ -117,7 +117,7 @@ fn without_sack_many_holes_are_left_to_the_timer() {
 }
 
 #[test]
-fn the_window_is_half_the_flight_after_recovery() {
+fn ssthresh_is_half_of_flight_size_without_limited_transmit() {
     for sack in [true, false] {
         // 10 + 20 segments in two round trips; of the 40 in the third, the first is lost.
         let mut world = transfer(settings(sack), 1_000, &[31]);
@@ -129,7 +129,7 @@ fn the_window_is_half_the_flight_after_recovery() {
 }
 
 #[test]
-fn half_a_window_passes_in_silence_and_then_acks_clock() {
+fn recovery_pauses_until_pipe_is_half_the_window_then_sends_per_ack() {
     let mut world = transfer(settings(true), 1_000, &[31]);
     world.run(millis(301));
     let during: Vec<_> =
@@ -141,7 +141,7 @@ fn half_a_window_passes_in_silence_and_then_acks_clock() {
 }
 
 #[test]
-fn a_timeout_goes_back_through_what_was_not_reported() {
+fn timeout_retransmits_unsacked_segments_in_slow_start() {
     let mut world = transfer(settings(true), 10, &[7, 8, 9, 10]);
     world.run(millis(10_000));
     assert_eq!(world.received[SERVER], 10 * MSS);
@@ -154,7 +154,7 @@ fn a_timeout_goes_back_through_what_was_not_reported() {
 }
 
 #[test]
-fn a_timeout_in_recovery_does_not_count_what_was_reported() {
+fn ssthresh_at_timeout_in_recovery_excludes_sacked_segments() {
     // Segment 31 is lost twice, so its recovery ends in a timeout a second later. Until then new
     // segments arrive and are SACKed, 20 each round trip.
     let mut seen = 0;
@@ -179,7 +179,7 @@ fn a_timeout_in_recovery_does_not_count_what_was_reported() {
 }
 
 #[test]
-fn the_timer_doubles_while_nothing_comes_back() {
+fn rto_doubles_with_each_unanswered_retransmission() {
     let mut sent = 0;
     let mut world = World::new(settings(true)).established().wire(move |segment| {
         sent += usize::from(segment.from == CLIENT);
@@ -195,7 +195,7 @@ fn the_timer_doubles_while_nothing_comes_back() {
 }
 
 #[test]
-fn a_rescue_saves_a_lost_tail_from_the_timer() {
+fn rescue_retransmission_repairs_a_lost_tail_without_timeout() {
     // RFC 6675 §4 rule 4: SACK shows the loss of segment 4; the rescue retransmission repairs the
     // last one.
     let mut world = transfer(settings(true), 10, &[4, 10]);
@@ -205,7 +205,7 @@ fn a_rescue_saves_a_lost_tail_from_the_timer() {
 }
 
 #[test]
-fn duplicates_after_a_timeout_begin_no_recovery_without_sack() {
+fn duplicate_acks_after_a_timeout_without_sack_start_no_recovery() {
     // RFC 6582 §4.1: retransmissions in slow start may be duplicates, and their duplicate ACKs show
     // no loss.
     let mut world = transfer(settings(false), 10, &[1, 8, 9, 10]);

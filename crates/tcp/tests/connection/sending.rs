@@ -35,7 +35,7 @@ fn slow_start_doubles_from_the_initial_window() {
 }
 
 #[test]
-fn growth_is_counted_as_told() {
+fn cwnd_growth_follows_the_ack_counting_setting() {
     // With an ACK for every second segment, ten segments bring five ACKs in the first round trip.
     for (counting, flight) in [
         (AckCounting::PerSegment, 20),

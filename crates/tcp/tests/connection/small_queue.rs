@@ -15,7 +15,7 @@ fn behind_device(settings: Settings) -> Peer {
 }
 
 #[test]
-fn two_bursts_wait_at_the_device_and_a_third_for_the_first_of_them() {
+fn small_queue_limit_holds_back_a_third_burst() {
     // 200 % of 10 segments in 100 ms are 195 bytes in 2^-10 s, so the limit is two bursts of two
     // segments: 2 (2 * 1000 + 960) bytes of memory. Two bursts reach it.
     let mut peer = behind_device(linux());
@@ -36,7 +36,7 @@ fn two_bursts_wait_at_the_device_and_a_third_for_the_first_of_them() {
 }
 
 #[test]
-fn an_ack_lets_nothing_go_past_a_full_device() {
+fn ack_does_not_send_beyond_the_small_queue_limit() {
     let mut peer = behind_device(linux());
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..4_001));
@@ -48,7 +48,7 @@ fn an_ack_lets_nothing_go_past_a_full_device() {
 }
 
 #[test]
-fn without_a_device_that_tells_nothing_is_held_back() {
+fn small_queue_limit_is_off_without_device_completions() {
     let mut peer = Peer::connected(linux(), RTT);
     assert!(!peer.leaves(0));
     peer.writes(0, 60 * MSS);
@@ -81,7 +81,7 @@ fn a_burst_has_the_timestamp_of_its_departure() {
 }
 
 #[test]
-fn a_probe_that_cannot_leave_keeps_the_rto_and_a_packet_at_the_device_is_not_retransmitted() {
+fn blocked_probe_rearms_rto_and_queued_packet_is_not_retransmitted() {
     // After two round trips tcp_send_loss_probe finds too much data at the device, and
     // tcp_rearm_rto counts from the departure of the oldest segment: 300 ms. The packet to be
     // retransmitted then is still at the device (__tcp_retransmit_skb returns -EBUSY). The
@@ -100,7 +100,7 @@ fn a_probe_that_cannot_leave_keeps_the_rto_and_a_packet_at_the_device_is_not_ret
 }
 
 #[test]
-fn data_that_the_host_refuses_was_not_sent_and_reduces_the_window() {
+fn data_dropped_by_the_host_queue_stays_unsent_and_reduces_cwnd() {
     // NET_XMIT_DROP: tcp_write_xmit stops, and tcp_enter_cwr halves the window of ten segments. The
     // call goes on, and its next push sends the refused data.
     let mut peer = behind_device(linux());
@@ -113,7 +113,7 @@ fn data_that_the_host_refuses_was_not_sent_and_reduces_the_window() {
 }
 
 #[test]
-fn a_sender_with_nothing_outstanding_tries_again_after_its_rto_and_then_every_half_second() {
+fn refused_first_data_is_retried_after_rto_then_every_500_ms() {
     // tcp_check_probe_timer: an RTO of 300 ms, on a level of the wheel with steps of 8 ms. Then
     // TCP_RESOURCE_PROBE_INTERVAL: 500 ms more, on the same level. tcp_write_wakeup sends one
     // segment, whatever the window.
@@ -126,7 +126,7 @@ fn a_sender_with_nothing_outstanding_tries_again_after_its_rto_and_then_every_ha
 }
 
 #[test]
-fn a_refused_retransmission_after_a_timeout_waits_half_a_second_and_does_not_double_the_rto() {
+fn refused_rto_retransmission_is_retried_after_500_ms_without_backoff() {
     // tcp_retransmit_timer: an RTO of 300 ms, on a level of the wheel with steps of 8 ms. The queue
     // refuses the retransmission, which waits TCP_RESOURCE_PROBE_INTERVAL on the same level.
     let mut peer = behind_device(Settings { tlp: false, ..linux() });
@@ -143,7 +143,7 @@ fn a_refused_retransmission_after_a_timeout_waits_half_a_second_and_does_not_dou
 }
 
 #[test]
-fn a_refused_ack_of_the_handshake_reduces_the_window_of_the_data_to_come() {
+fn refused_handshake_ack_reduces_cwnd() {
     // tcp_enter_cwr needs no data in flight: half of ten segments.
     let mut peer = Peer::connecting(linux());
     peer.gets(0, syn());
@@ -157,7 +157,7 @@ fn a_refused_ack_of_the_handshake_reduces_the_window_of_the_data_to_come() {
 }
 
 #[test]
-fn data_that_waits_after_a_refusal_is_no_idle_time() {
+fn data_pending_after_a_refusal_causes_no_idle_restart() {
     // tcp_slow_start_after_idle_check is made for a write and for a new window of the peer, and not
     // for tcp_write_wakeup: CUBIC keeps 717/1024 of 20 segments, and does not return to 10.
     let mut peer = Peer::steered(linux(), RTT, linux_control("cubic"));

@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn no_segment_brings_it_down(
+    fn arbitrary_segments_cause_no_panic_or_endless_timer(
         settings in any_settings(),
         server: bool,
         written in 0u64..100_000,

@@ -61,7 +61,7 @@ fn time_wait_answers_empty_segments_twice_a_second() {
 }
 
 #[test]
-fn time_wait_reports_nothing_by_sack() {
+fn time_wait_acks_carry_no_dsack() {
     // tcp_v4_timewait_ack has timestamps and no SACK blocks. It echoes the last accepted timestamp,
     // not that of the repeated segment.
     let mut peer = waiting(Settings { timestamps: true, ..linux() });
@@ -70,7 +70,7 @@ fn time_wait_reports_nothing_by_sack() {
 }
 
 #[test]
-fn a_reset_ends_time_wait_and_what_comes_then_is_reset() {
+fn rst_ends_time_wait_and_later_segments_are_reset() {
     // tcp_v4_send_reset: the sequence number is the segment's acknowledgment number, and there is
     // no acknowledgment.
     let mut peer = waiting(linux());
@@ -81,7 +81,7 @@ fn a_reset_ends_time_wait_and_what_comes_then_is_reset() {
 }
 
 #[test]
-fn time_wait_begins_anew_with_what_is_late() {
+fn time_wait_restarts_with_a_retransmitted_fin() {
     // TCP_TIMEWAIT_LEN: 60 s, at the level of 4096 ms. From 102 ms on it would end at 61,440 ms.
     let mut peer = waiting(linux());
     peer.sends(ms(50_000), fin());
@@ -99,7 +99,7 @@ fn left(settings: Settings) -> Peer {
 }
 
 #[test]
-fn of_a_connection_that_was_left_the_window_stays_as_it_was() {
+fn orphaned_fin_wait_2_keeps_its_receive_window() {
     // tcp_time_wait keeps tcp_receive_window, which never changes again.
     let mut peer = left(linux());
     let before = peer.window();
@@ -111,7 +111,7 @@ fn of_a_connection_that_was_left_the_window_stays_as_it_was() {
 }
 
 #[test]
-fn of_a_connection_that_was_left_data_that_comes_again_is_not_reported() {
+fn orphaned_fin_wait_2_sends_no_dsack_for_old_data() {
     // tcp_in_window rejects all old data, and tcp_v4_timewait_ack has no SACK blocks.
     let mut peer = left(linux());
     peer.sends(ms(102), data(1..501).acking(2));
@@ -121,7 +121,7 @@ fn of_a_connection_that_was_left_data_that_comes_again_is_not_reported() {
 }
 
 #[test]
-fn data_for_an_application_that_is_gone_is_reset() {
+fn new_data_in_orphaned_fin_wait_2_is_reset() {
     // TCP_TW_RST: "New data or FIN. If new data arrive after half-duplex close, reset." (RFC 1122
     // §4.2.2.13)
     let mut peer = left(linux());
@@ -131,7 +131,7 @@ fn data_for_an_application_that_is_gone_is_reset() {
 }
 
 #[test]
-fn an_application_that_waits_keeps_the_whole_connection() {
+fn fin_wait_2_after_shutdown_still_sends_dsack() {
     // After shutdown there is no mini-socket in FIN-WAIT-2, and a duplicate is reported
     // (tcp_send_dupack).
     let mut peer = Peer::connected(linux(), RTT);
@@ -147,7 +147,7 @@ fn an_application_that_waits_keeps_the_whole_connection() {
 }
 
 #[test]
-fn timers_of_a_connection_that_is_over_turn_nothing() {
+fn rst_clears_all_pending_timers() {
     // tcp_clear_xmit_timers, sk_stop_timer: the timer of acknowledged data stays in the wheel until
     // it expires, but no longer than the connection. If it expires, timers set in that tick get
     // another level (`__run_timers`).

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_in_the_middle_of_a_packet_is_cut_off_and_joins_its_neighbours() {
+    fn sacked_part_of_a_packet_is_split_off_and_merged_with_sacked_neighbours() {
         let mut buffer = having_sent(10, 2);
         assert_eq!(buffer.used, memory(10));
         // The second segment of the first packet: tcp_fragment makes two of it.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_one_with_a_repair_counts_as_one() {
+    fn packet_merged_with_a_retransmission_counts_as_retransmitted() {
         // tcp_shifted_skb: TCPCB_EVER_RETRANS goes to all that is joined, and with tcp_fragment
         // stays there.
         let mut buffer = having_sent(1, 4);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_leave_again_at_once_are_one_packet() {
+    fn segments_retransmitted_at_the_same_time_form_one_packet() {
         let at = |millis| Time::ZERO + tcplab_units::Duration::from_millis(millis);
         let mut buffer = having_sent(1, 4);
         let packets = |buffer: &SendBuffer| buffer.sent.len();

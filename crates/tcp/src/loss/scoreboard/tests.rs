@@ -47,7 +47,7 @@ fn repairs_of(board: &mut Scoreboard, size: u64) -> Vec<u64> {
 }
 
 #[test]
-fn acknowledged_segments_leave_and_time_the_path() {
+fn cumulative_ack_removes_segments_and_gives_rtt_samples() {
     let mut board = sent(10);
     let progress = acknowledge(&mut board, 1 + 2 * MSS);
     assert_eq!((progress.acked, progress.delivered), (2, 2));
@@ -64,7 +64,7 @@ fn an_ack_within_a_segment_leaves_the_rest_of_it() {
 }
 
 #[test]
-fn a_block_counts_only_what_it_newly_reports() {
+fn sack_block_delivers_only_newly_sacked_segments() {
     let mut board = sent(10);
     assert_eq!(sack(&mut board, 3, 4).delivered, 1);
     assert_eq!(sack(&mut board, 3, 6).delivered, 2);
@@ -76,7 +76,7 @@ fn a_block_counts_only_what_it_newly_reports() {
 }
 
 #[test]
-fn a_hole_is_lost_once_more_than_two_segments_above_it_arrived() {
+fn hole_is_lost_once_three_segments_above_it_are_sacked() {
     let mut board = sent(10);
     sack(&mut board, 1, 3);
     assert_eq!(board.detect_by_blocks(3, MSS), 0);
@@ -88,7 +88,7 @@ fn a_hole_is_lost_once_more_than_two_segments_above_it_arrived() {
 }
 
 #[test]
-fn three_separate_blocks_count_like_three_segments() {
+fn three_discontiguous_sack_blocks_mark_a_hole_lost() {
     let mut board = Scoreboard::default();
     for n in 0..8 {
         board.send(at(n), 1 + n * 100, 100);
@@ -102,7 +102,7 @@ fn three_separate_blocks_count_like_three_segments() {
 }
 
 #[test]
-fn linux_counts_segments_above_a_hole() {
+fn linux_marks_a_hole_lost_by_sacked_segments_not_bytes() {
     // tcp_mark_head_lost: what fewer than three arrived above is spared, however many bytes those
     // carry.
     let mut board = Scoreboard::default();
@@ -120,7 +120,7 @@ fn linux_counts_segments_above_a_hole() {
 }
 
 #[test]
-fn holes_are_repaired_in_order_and_once() {
+fn lost_holes_are_retransmitted_once_in_sequence_order() {
     let mut board = sent(12);
     for (from, to) in [(1, 3), (4, 5), (7, 10)] {
         sack(&mut board, from, to);
@@ -134,7 +134,7 @@ fn holes_are_repaired_in_order_and_once() {
 }
 
 #[test]
-fn late_arrival_takes_back_the_verdict() {
+fn late_delivery_clears_lost_mark() {
     let mut board = sent(10);
     sack(&mut board, 1, 4);
     board.detect_by_blocks(3, MSS);
@@ -144,7 +144,7 @@ fn late_arrival_takes_back_the_verdict() {
 }
 
 #[test]
-fn repaired_segments_time_nothing() {
+fn retransmitted_segments_give_no_rtt_sample() {
     let mut board = sent(10);
     sack(&mut board, 1, 4);
     board.detect_by_blocks(3, MSS);
@@ -154,7 +154,7 @@ fn repaired_segments_time_nothing() {
 }
 
 #[test]
-fn a_timeout_sends_again_what_was_not_reported() {
+fn timeout_retransmits_all_segments_not_sacked() {
     let mut board = sent(6);
     sack(&mut board, 2, 4);
     assert_eq!(board.mark_all_lost(Time::NEVER, false), 4);
@@ -166,7 +166,7 @@ fn a_timeout_sends_again_what_was_not_reported() {
 }
 
 #[test]
-fn what_was_sent_again_without_being_lost_outlives_a_timeout_in_linux() {
+fn linux_timeout_keeps_retrans_out_of_segments_not_marked_lost() {
     // tcp_mark_skb_lost gives a retransmission up for lost only if the segment was lost before;
     // else retrans_out keeps it. tcp_packets_in_flight: packets_out - lost_out + retrans_out.
     let after_a_false_alarm = || {
@@ -201,7 +201,7 @@ fn what_was_sent_again_without_being_lost_outlives_a_timeout_in_linux() {
 }
 
 #[test]
-fn time_finds_a_segment_lost_once_each_time_it_leaves() {
+fn rack_marks_a_segment_lost_once_per_transmission() {
     // tcp_rack_detect_loss takes what it finds lost off its list (list_del_init),
     // tcp_undo_cwnd_reduction does not put it back, and sending it again does. A timeout takes
     // nothing off.
@@ -225,7 +225,7 @@ fn time_finds_a_segment_lost_once_each_time_it_leaves() {
 }
 
 #[test]
-fn what_left_at_the_same_time_is_judged_in_the_order_in_which_it_left() {
+fn rack_checks_segments_sent_at_one_time_in_transmission_order() {
     // tcp_rack_detect_loss walks its list in the order of transmission, and stops at the first
     // segment that did not leave before the latest delivered; of the same time, at the first with a
     // higher end.
@@ -246,7 +246,7 @@ fn what_left_at_the_same_time_is_judged_in_the_order_in_which_it_left() {
 }
 
 #[test]
-fn linux_sees_no_order_in_time_within_a_microsecond() {
+fn linux_rack_compares_send_times_in_whole_microseconds() {
     // tcp_skb_sent_after compares tcp_skb_timestamp_us, and of equal ones the ends: a repair that
     // left 0.64 us after data with a higher end counts as sent before it, and as lost when that
     // arrives.
@@ -268,7 +268,7 @@ fn linux_sees_no_order_in_time_within_a_microsecond() {
 }
 
 #[test]
-fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
+fn timeout_marks_sacked_segments_lost_if_the_receiver_reneged() {
     let mut board = sent(4);
     sack(&mut board, 0, 2);
     board.mark_all_lost(Time::NEVER, false);
@@ -276,7 +276,7 @@ fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
 }
 
 #[test]
-fn an_ack_costs_the_same_in_a_window_of_a_hundred_thousand() {
+fn cost_of_an_ack_does_not_grow_with_the_window() {
     // Every second segment of 100,000 is lost and reported one ACK at a time. Were an ACK to walk
     // the window, this would be 10^10 steps and take minutes.
     let mut board = sent(100_000);
@@ -293,7 +293,7 @@ fn an_ack_costs_the_same_in_a_window_of_a_hundred_thousand() {
 }
 
 #[test]
-fn suspects_are_found_without_walking_the_window() {
+fn next_suspect_does_not_scan_the_window() {
     // One hole at the front, and everything above it arrives, one ACK each, with nothing new to
     // send: every ACK asks for a suspect. Were each to walk the window, this would take minutes.
     let mut board = sent(100_000);
@@ -308,7 +308,7 @@ fn suspects_are_found_without_walking_the_window() {
 }
 
 #[test]
-fn a_suspect_sent_again_counts_twice_and_is_not_sent_a_third_time() {
+fn retransmitted_suspect_counts_twice_in_flight_and_is_not_resent() {
     let mut board = sent(10);
     sack(&mut board, 1, 2);
     let suspect = board.next_suspect().unwrap();
