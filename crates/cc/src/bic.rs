@@ -227,7 +227,7 @@ fn part(segments: u64, of: u64, whole: u64) -> u64 {
 }
 
 impl CongestionControl for Bic {
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

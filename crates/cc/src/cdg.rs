@@ -296,7 +296,7 @@ impl CongestionControl for Cdg {
         }
     }
 
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

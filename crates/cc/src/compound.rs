@@ -261,7 +261,7 @@ fn three_quarters(win: u64) -> u64 {
 }
 
 impl CongestionControl for Compound {
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

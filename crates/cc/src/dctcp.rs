@@ -139,7 +139,7 @@ impl CongestionControl for Dctcp {
         (self.end, self.delivered, self.marked) = (flow.nxt, delivered, 0);
     }
 
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -272,7 +272,7 @@ impl HTcp {
 }
 
 impl CongestionControl for HTcp {
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -241,7 +241,7 @@ impl Illinois {
 }
 
 impl CongestionControl for Illinois {
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -42,12 +42,12 @@ pub trait CongestionControl: Debug + Send + Copied {
 
     /// An ACK arrived, before loss detection: `ack.lost` is zero, there is no `ack.round`, and
     /// `flow.delivered` does not include the delivered segments. Called only for algorithms that
-    /// [hear arrivals](CongestionControl::hears_arrivals). They are also told of ACKs that change
+    /// [hear arrivals](CongestionControl::wants_in_ack_event). They are also told of ACKs that change
     /// nothing, for which there is no `on_ack`.
     fn on_arrival(&mut self, _flow: &FlowState, _ack: &Ack) {}
 
     /// Whether `on_arrival` is called. Asked once.
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         false
     }
 

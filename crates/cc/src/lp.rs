@@ -233,7 +233,7 @@ impl CongestionControl for LowPriority {
         }
     }
 
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -307,7 +307,7 @@ impl CongestionControl for Nv {
         }
     }
 
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -79,7 +79,7 @@ impl<'a> Path<'a> {
     pub fn ack(&mut self, ack: &Ack) {
         let ack = Ack { rate: self.rate(ack.delivered), ..*ack };
         let ack = &ack;
-        if self.cc.hears_arrivals() {
+        if self.cc.wants_in_ack_event() {
             let before = FlowState { delivered: self.flow.delivered - ack.delivered, ..self.flow };
             self.cc.on_arrival(&before, &Ack { lost: 0, round: None, ..*ack });
         }

@@ -223,7 +223,7 @@ impl Vegas {
 }
 
 impl CongestionControl for Vegas {
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

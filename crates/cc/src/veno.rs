@@ -126,7 +126,7 @@ impl Veno {
 }
 
 impl CongestionControl for Veno {
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

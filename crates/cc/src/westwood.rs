@@ -218,7 +218,7 @@ impl CongestionControl for Westwood {
         self.bandwidth.take(flow.now, bytes, &self.config);
     }
 
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -264,7 +264,7 @@ impl CongestionControl for WestwoodPlus {
         };
     }
 
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -160,7 +160,7 @@ impl Yeah {
 }
 
 impl CongestionControl for Yeah {
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -2,9 +2,9 @@
 
 use crate::agenda::Agenda;
 use crate::lane::change::LaneChange;
+use crate::lane::context::LaneContext;
 use crate::lane::managed::Seen;
 use crate::lane::medium::Medium;
-use crate::lane::teller::Teller;
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::packet::{Admission, Departure, Packet};
@@ -25,7 +25,7 @@ pub enum Event<P> {
         packet: P,
     },
     /// A packet has been transmitted or dropped by a lane that tells its sender
-    /// ([`LaneConfig::tells_sender`]).
+    /// ([`LaneConfig::reports_tx_completion`]).
     Left {
         /// The end of the route.
         to: EndpointId,
@@ -213,13 +213,16 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// # Panics
     /// The lane has a wire and was not declared changeable ([`LaneConfig::may_change`]).
     pub fn change(&mut self, lane: LaneId, change: &LaneChange, random: impl Fn(&str) -> Random) {
-        let mut teller =
-            Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
+        let mut context = LaneContext {
+            observer: &mut self.observer,
+            routes: &self.routes,
+            media: &mut self.media,
+        };
         let state = &mut self.lanes[lane.0 as usize];
         if !state.is_managed() {
             self.managed.push(lane);
         }
-        state.change(self.now, change, random, &mut teller);
+        state.change(self.now, change, random, &mut context);
         if let Some(managed) = &mut state.managed {
             managed.forget_look();
         }
@@ -341,10 +344,13 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         packet: P,
         departure: Departure,
     ) -> Admission {
-        let mut teller =
-            Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
+        let mut context = LaneContext {
+            observer: &mut self.observer,
+            routes: &self.routes,
+            media: &mut self.media,
+        };
         let lane_state = &mut self.lanes[lane as usize];
-        let admission = lane_state.enter(self.now, place, packet, departure, &mut teller);
+        let admission = lane_state.enter(self.now, place, packet, departure, &mut context);
         if let Some(at) = lane_state.next_look() {
             self.agenda.set(lane, at);
         }
@@ -354,17 +360,20 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// Handles a managed lane that is due; a packet may have arrived.
     #[inline(never)]
     fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
-        let mut teller =
-            Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
+        let mut context = LaneContext {
+            observer: &mut self.observer,
+            routes: &self.routes,
+            media: &mut self.media,
+        };
         let lane_state = &mut self.lanes[lane as usize];
-        let seen = lane_state.look(self.now, &mut teller);
+        let seen = lane_state.look(self.now, &mut context);
         let message = lane_state.arrived_message(self.now);
         self.agenda.set(lane, lane_state.next_look().unwrap_or(Time::NEVER));
         if let Some((from, message)) = message
             && let Some(&LaneId(to)) = self.stations.get(&message.to())
         {
             let lane_state = &mut self.lanes[to as usize];
-            lane_state.take_message(self.now, from, message, &mut teller);
+            lane_state.take_message(self.now, from, message, &mut context);
             if let Some(at) = lane_state.next_look() {
                 self.agenda.set(to, at);
             }
@@ -383,12 +392,12 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// Reports everything that has happened until now to the observer.
     pub fn settle(&mut self) {
         for &lane in &self.managed {
-            let mut teller = Teller {
+            let mut context = LaneContext {
                 observer: &mut self.observer,
                 routes: &self.routes,
                 media: &mut self.media,
             };
-            self.lanes[lane.0 as usize].catch_up(self.now, &mut teller);
+            self.lanes[lane.0 as usize].catch_up(self.now, &mut context);
         }
     }
 
@@ -433,10 +442,13 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     }
 
     fn caught_up(&mut self, lane: LaneId) -> &mut Lane<P> {
-        let mut teller =
-            Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
+        let mut context = LaneContext {
+            observer: &mut self.observer,
+            routes: &self.routes,
+            media: &mut self.media,
+        };
         let lane = &mut self.lanes[lane.0 as usize];
-        lane.catch_up(self.now, &mut teller);
+        lane.catch_up(self.now, &mut context);
         lane
     }
 

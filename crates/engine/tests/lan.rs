@@ -51,7 +51,7 @@ fn lan(stations: u32, arp: Option<&ArpConfig>) -> Vec<LaneConfig> {
         wire: WireConfig::default(),
         station,
         observed: true,
-        tells_sender: false,
+        reports_tx_completion: false,
         may_change: false,
     };
     let both = |number: u32| {
@@ -141,7 +141,7 @@ fn back_off_grows_to_ten_doublings() {
 
 fn asks_after(millis: u64, learns: bool) -> ArpConfig {
     let wait = Duration::from_millis(millis);
-    ArpConfig { wait: Spread(vec![(wait, wait)]), pending: 3, learns }
+    ArpConfig { wait: Spread(vec![(wait, wait)]), pending: 3, learns_from_requests: learns }
 }
 
 #[test]

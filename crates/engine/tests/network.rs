@@ -32,7 +32,7 @@ fn lane(name: &str, rate: &str, delay: &str, queue: QueueLimit) -> LaneConfig {
         wire: WireConfig::default(),
         station: None,
         observed: false,
-        tells_sender: false,
+        reports_tx_completion: false,
         may_change: false,
     }
 }
@@ -362,7 +362,7 @@ fn tx_completions_are_reported_for_each_packet() {
     // A millisecond each: two packets fit, the third is dropped at once, and one that is lost
     // leaves as well.
     let mut config = lane("a>b", "12 Mbit/s", "5 ms", QueueLimit::Packets(1));
-    config.tells_sender = true;
+    config.reports_tx_completion = true;
     config.wire.loss = Some(Loss::Listed { packets: vec![2] });
     let mut network = Network::new([config], 1);
     let route = network.add_route(&[LaneId(0)], EndpointId(7));
@@ -388,7 +388,7 @@ fn a_sender_hears_of_packets_dropped_at_one_time_in_their_order() {
     let (target, interval) = (Duration::from_micros(5), Duration::from_micros(10));
     let codel = Discipline::CoDel(CoDelConfig { target, interval, mtu: 1500, ecn: false });
     let mut config = lane("a>b", "7 Mbit/s", "5 ms", QueueLimit::Packets(1000));
-    (config.tells_sender, config.discipline) = (true, Some(codel));
+    (config.reports_tx_completion, config.discipline) = (true, Some(codel));
     let mut network = Network::new([config], 1);
     let route = network.add_route(&[LaneId(0)], EndpointId(7));
     for number in 0..100 {

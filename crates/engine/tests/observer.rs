@@ -70,7 +70,7 @@ fn lane(name: &str, discipline: Option<Discipline>, loss: Option<Loss>) -> LaneC
         wire: WireConfig { loss, ..WireConfig::default() },
         station: None,
         observed: true,
-        tells_sender: false,
+        reports_tx_completion: false,
         may_change: false,
     }
 }

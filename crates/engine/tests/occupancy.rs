@@ -42,7 +42,7 @@ fn observed(
         wire: WireConfig { loss, ..WireConfig::default() },
         station: None,
         observed,
-        tells_sender: false,
+        reports_tx_completion: false,
         may_change: false,
     };
     let mut network = Network::new([lane], 1);

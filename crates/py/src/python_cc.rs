@@ -114,9 +114,9 @@ impl Class {
                 names.push(&*String::leak(name));
             }
         }
-        let hears_arrivals = object.hasattr("on_arrival")?;
+        let wants_in_ack_event = object.hasattr("on_arrival")?;
         let control = control_of(&object)?;
-        Ok(Own { object: object.unbind(), control, names, hears_arrivals })
+        Ok(Own { object: object.unbind(), control, names, wants_in_ack_event })
     }
 }
 
@@ -148,7 +148,7 @@ impl Clone for Own {
                 py.None()
             });
             let (control, names) = (self.control, self.names.clone());
-            Self { object, control, names, hears_arrivals: self.hears_arrivals }
+            Self { object, control, names, wants_in_ack_event: self.wants_in_ack_event }
         })
     }
 }
@@ -159,7 +159,7 @@ struct Own {
     control: cc::Control,
     /// The names of its probes.
     names: Vec<&'static str>,
-    hears_arrivals: bool,
+    wants_in_ack_event: bool,
 }
 
 impl std::fmt::Debug for Own {
@@ -180,7 +180,7 @@ const NOTHING_KNOWN: cc::Control = cc::Control {
 impl Own {
     fn failed(py: Python<'_>) -> Self {
         let (control, names) = (NOTHING_KNOWN, Vec::new());
-        Self { object: py.None(), control, names, hears_arrivals: false }
+        Self { object: py.None(), control, names, wants_in_ack_event: false }
     }
 
     /// Calls a method, if the class has it, and asks for the new decision.
@@ -237,8 +237,8 @@ impl CongestionControl for Own {
         Python::attach(|py| self.tell(py, "on_arrival", (FlowState(*flow), Ack(*ack)), false));
     }
 
-    fn hears_arrivals(&self) -> bool {
-        self.hears_arrivals
+    fn wants_in_ack_event(&self) -> bool {
+        self.wants_in_ack_event
     }
 
     fn on_recovered(&mut self, flow: &cc::FlowState) {

@@ -197,7 +197,7 @@ impl<'a> World<'a> {
         let holds = self.cpus.is_some() || self.devices.is_some();
         // Matched by reference, so that a packet need not be moved to be read.
         while let Some(event) = &self.next::<BEFORE>(end) {
-            if holds && self.is_put_off(event) {
+            if holds && self.is_deferred(event) {
                 // The host receives the packet with others, or has time for it later.
             } else if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
                 && to.0 < ROUTERS

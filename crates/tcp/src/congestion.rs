@@ -25,7 +25,7 @@ pub(crate) struct CongestionWindow {
     /// Bytes acknowledged and not yet counted as window growth (RFC 3465).
     credit_bytes: u64,
     /// Data segments that arrived before there was a controller, of which Linux tells its own.
-    early_arrivals: u32,
+    segments_before_controller: u32,
     /// The next new data carries CWR (RFC 3168 §6.1.2).
     cwr_pending: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct CongestionWindow {
 #[derive(Clone, Debug)]
 struct Controller {
     cc: Box<dyn CongestionControl>,
-    hears_arrivals: bool,
+    wants_in_ack_event: bool,
     rounds: Rounds,
     /// The window reduction in progress.
     reduction: Option<CwndReduction>,
@@ -58,7 +58,7 @@ impl CongestionWindow {
                 longest_burst: None,
             },
             credit_bytes: 0,
-            early_arrivals: 0,
+            segments_before_controller: 0,
             cwr_pending: false,
         }
     }
@@ -67,11 +67,11 @@ impl CongestionWindow {
     #[cold]
     pub fn begin(&mut self, cc: Box<dyn CongestionControl>) -> bool {
         self.control = cc.control();
-        let (hears_arrivals, samples_rate) = (cc.hears_arrivals(), cc.samples_rate());
+        let (wants_in_ack_event, samples_rate) = (cc.wants_in_ack_event(), cc.samples_rate());
         let (rounds, validation) = (Rounds::default(), CwndValidation::default());
         let reduction = None;
         self.controller =
-            Some(Box::new(Controller { cc, hears_arrivals, rounds, reduction, validation }));
+            Some(Box::new(Controller { cc, wants_in_ack_event, rounds, reduction, validation }));
         samples_rate
     }
 
@@ -88,7 +88,7 @@ impl CongestionWindow {
         let credit = controller.cc.window().map_or(0.0, |window| window.credit());
         let Control { cwnd: decided, ssthresh, .. } = self.control;
         controller.cc = build(cwnd);
-        controller.hears_arrivals = controller.cc.hears_arrivals();
+        controller.wants_in_ack_event = controller.cc.wants_in_ack_event();
         Some((Left { cwnd: decided, ssthresh, credit, initial }, controller.cc.samples_rate()))
     }
 
@@ -130,14 +130,14 @@ impl CongestionWindow {
 
     /// Whether the controller is told of ACKs before loss detection.
     #[inline]
-    pub fn hears_arrivals(&self) -> bool {
-        self.controller.as_ref().is_some_and(|it| it.hears_arrivals)
+    pub fn wants_in_ack_event(&self) -> bool {
+        self.controller.as_ref().is_some_and(|it| it.wants_in_ack_event)
     }
 
     /// Whether a controller that hears arrivals asks for a reduction (`tcp_enter_cwr`).
     #[inline]
     pub fn wants_reduction(&self) -> bool {
-        self.controller.as_ref().is_some_and(|it| it.hears_arrivals && it.cc.wants_reduction())
+        self.controller.as_ref().is_some_and(|it| it.wants_in_ack_event && it.cc.wants_reduction())
     }
 
     /// The congestion window in segments: during a reduction, its present value.
@@ -355,8 +355,8 @@ impl CongestionWindow {
 /// The pending CWR flag, and data that arrived before there was a controller.
 impl CongestionWindow {
     /// Sets or clears the pending CWR flag (RFC 3168 §6.1.2).
-    pub fn set_cwr_pending(&mut self, owes: bool) {
-        self.cwr_pending = owes;
+    pub fn set_cwr_pending(&mut self, is_pending: bool) {
+        self.cwr_pending = is_pending;
     }
 
     /// Whether the next new data carries CWR; the flag is cleared.
@@ -367,11 +367,11 @@ impl CongestionWindow {
 
     /// Data arrived before there was a controller.
     pub fn note_early_arrival(&mut self) {
-        self.early_arrivals += 1;
+        self.segments_before_controller += 1;
     }
 
     /// Data segments that arrived before there was a controller; the count restarts.
     pub fn take_early_arrivals(&mut self) -> u32 {
-        std::mem::take(&mut self.early_arrivals)
+        std::mem::take(&mut self.segments_before_controller)
     }
 }

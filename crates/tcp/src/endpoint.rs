@@ -156,7 +156,7 @@ pub struct Endpoint {
     pub(crate) syn_pending: bool,
     /// The ACK of the SYN-ACK leaves before data.
     pub(crate) handshake_ack_pending: bool,
-    pub(crate) probe_pending: bool,
+    pub(crate) window_probe_pending: bool,
     pub(crate) pending_reset: Option<Box<Segment>>,
     /// An ACK of the state before the last segment.
     pub(crate) pending_ack: Option<Box<Segment>>,
@@ -203,7 +203,7 @@ impl Endpoint {
             was_syn_retransmitted: false,
             syn_pending: false,
             handshake_ack_pending: false,
-            probe_pending: false,
+            window_probe_pending: false,
             pending_reset: None,
             pending_ack: None,
             settings,
@@ -506,7 +506,7 @@ impl Endpoint {
             // Zero-window probe: the persist timer (RFC 9293 §3.8.6.1) expired. It has a backoff of
             // its own, because probes are no losses.
             self.probes_out += 1;
-            self.probe_pending = true;
+            self.window_probe_pending = true;
             self.send.probe_closed_window();
             let wait = self.send.rtt.backed_off(self.probes_out, &self.settings.rto_limits());
             let wait = self.within_user_timeout(now, wait);
@@ -549,7 +549,7 @@ impl Endpoint {
     pub fn has_nothing_to_send(&self, now: Time) -> bool {
         self.delayed_ack.due() > now
             && self.send.is_idle()
-            && !(self.syn_pending || self.probe_pending || self.has_pending_control())
+            && !(self.syn_pending || self.window_probe_pending || self.has_pending_control())
     }
 
     /// A segment that leaves before data, or without any.
@@ -603,7 +603,7 @@ impl Endpoint {
         }
         let data = data?;
         self.probes_out = 0;
-        self.probe_pending = false;
+        self.window_probe_pending = false;
         Some(data)
     }
 
@@ -637,7 +637,7 @@ impl Endpoint {
             self.send.begin(since, (self.build_control)(start), &self.settings);
             // An end that only sends a FIN needs no window.
             if self.settings.behaviour.controls_from_establishment && self.send.unsent() > 0 {
-                self.send.replay_early_arrivals(now);
+                self.send.replay_in_ack_events(now);
             }
             // In Linux the SYN-ACK sets the pacing rate, from the window before the initial window
             // is applied (`tcp_finish_connect`). After a SYN timeout, spurious or not, that window
@@ -678,7 +678,7 @@ impl Endpoint {
         {
             self.send.arm_persist_timer(Context { now, settings: &self.settings });
         }
-        if std::mem::take(&mut self.probe_pending) {
+        if std::mem::take(&mut self.window_probe_pending) {
             // One below SND.UNA: an out-of-window segment that the peer must answer
             // (`tcp_xmit_probe_skb`).
             return Some(self.send.una - 1);

@@ -169,8 +169,8 @@ impl Loss {
 
     /// A segment to send when there is nothing else: rule 3 of `NextSeg` (RFC 6675 §4), and once an
     /// episode rule 4.
-    pub fn next_suspect(&mut self) -> Option<Sent> {
-        if let Some(suspect) = self.scoreboard.next_suspect() {
+    pub fn next_seg_rule3(&mut self) -> Option<Sent> {
+        if let Some(suspect) = self.scoreboard.next_seg_rule3() {
             return Some(suspect);
         }
         if std::mem::replace(&mut self.recovery.rescued, true) {
@@ -275,9 +275,10 @@ impl Loss {
         self.tlp.end = None;
     }
 
-    /// A recovery begins. `owes`: its first retransmission ignores the window.
-    pub fn begin_recovery(&mut self, owes: bool) {
-        self.recovery.retransmission_pending = owes;
+    /// A recovery begins. Its first retransmission ignores
+    /// the window if `retransmits`.
+    pub fn begin_recovery(&mut self, retransmits: bool) {
+        self.recovery.retransmission_pending = retransmits;
         self.recovery.rescued = false;
         self.recovery.partial_acks = 0;
     }

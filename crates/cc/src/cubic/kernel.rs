@@ -201,7 +201,7 @@ fn first_guess(x: u64) -> u64 {
 }
 
 impl CongestionControl for KernelCubic {
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -6,8 +6,8 @@
 //! for a packet cannot be revoked. For the one packet in transmission the wire remembers its draws.
 
 use super::Lane;
+use super::context::LaneContext;
 use super::managed::{Kind, Managed};
-use super::teller::Teller;
 use super::wire::Wire;
 use crate::observer::Observer;
 use crate::packet::Packet;
@@ -38,24 +38,24 @@ impl<P: Packet> Lane<P> {
         at: Time,
         change: &LaneChange,
         random: impl Fn(&str) -> Random,
-        teller: &mut Teller<'_, O>,
+        context: &mut LaneContext<'_, O>,
     ) {
         let before = Time::from_picos(at.as_picos().saturating_sub(1));
         if self.managed.is_none() {
-            self.manage(before, teller);
+            self.manage(before, context);
         }
-        self.catch_up(before, teller);
+        self.catch_up(before, context);
         if change.rate.is_some() || change.delay.is_some() {
             self.change_wire(at, change);
         }
         if let Some((discipline, limit)) = &change.queue {
-            self.replace_queue(at, discipline.as_ref(), *limit, random, teller);
+            self.replace_queue(at, discipline.as_ref(), *limit, random, context);
         }
     }
 
     /// Moves the queue into a managed one, with the packets whose transmission has not begun by
     /// `until`.
-    fn manage<O>(&mut self, until: Time, teller: &Teller<'_, O>) {
+    fn manage<O>(&mut self, until: Time, context: &LaneContext<'_, O>) {
         assert!(self.wire.is_none(), "a lane with a wire that may change is managed");
         self.settle(until);
         let waits = self.waiting.iter().map(|packet| (packet.begins, packet.bytes));
@@ -74,7 +74,7 @@ impl<P: Packet> Lane<P> {
             entered: Time::ZERO,
             was_marked: transit.packet.is_marked(),
             place: transit.place,
-            flow: transit.packet.flow(teller.routes.flow(transit.place)),
+            flow: transit.packet.flow(context.routes.flow(transit.place)),
             packet: transit.packet,
         });
         let queue = Box::new(DropTail::holding(self.queue, queued));
@@ -100,7 +100,7 @@ impl<P: Packet> Lane<P> {
             Box::new(Wire::bare(change.may_overtake, sending, before))
         });
         let new = (change.rate.unwrap_or(self.rate), change.delay.unwrap_or(self.delay));
-        managed.set_disorderly(wire.is_disorderly_if(change.delay.is_some()));
+        managed.allow_reordering(wire.is_disorderly_if(change.delay.is_some()));
         if !is_busy {
             (self.rate, self.delay) = new;
             self.last_size = (0, Duration::ZERO);
@@ -125,7 +125,7 @@ impl<P: Packet> Lane<P> {
         discipline: Option<&Discipline>,
         limit: QueueLimit,
         random: impl Fn(&str) -> Random,
-        teller: &mut Teller<'_, O>,
+        context: &mut LaneContext<'_, O>,
     ) {
         self.queue = limit;
         let Some(managed) = self.managed.as_deref_mut() else { return };
@@ -140,6 +140,6 @@ impl<P: Packet> Lane<P> {
         // A drop-tail queue has counted its waiting packets as sent.
         self.counters.sent_packets += purged.0;
         self.counters.sent_bytes += purged.1;
-        self.tell_drops(at, teller);
+        self.report_drops(at, context);
     }
 }

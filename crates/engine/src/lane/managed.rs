@@ -8,8 +8,8 @@
 //! packets or the queue holds them back, the agenda has the times at which the transmitter polls
 //! the queue.
 
+use super::context::LaneContext;
 use super::station::Station;
-use super::teller::Teller;
 use super::wire::PutOff;
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
@@ -26,9 +26,9 @@ pub(crate) struct Kind {
     /// The observer sees all packets.
     pub is_observed: bool,
     /// Packets may arrive in another order than they leave in.
-    pub is_disorderly: bool,
+    pub may_reorder: bool,
     /// The sender of a packet is told when the packet has left the device.
-    pub tells_sender: bool,
+    pub reports_tx_completion: bool,
 }
 
 /// Events of a managed lane that is due.
@@ -67,7 +67,7 @@ pub(crate) struct Managed<P: Packet> {
 
 impl<P: Packet> Managed<P> {
     pub fn drop_tail(limit: QueueLimit, kind: Kind) -> Self {
-        let queue: Box<dyn Queue<P>> = if kind.tells_sender {
+        let queue: Box<dyn Queue<P>> = if kind.reports_tx_completion {
             Box::new(Own::new(Box::new(DropTail::new(limit)), u32::MAX, Answers::DEFAULT))
         } else {
             Box::new(DropTail::new(limit))
@@ -128,8 +128,8 @@ impl<P: Packet> Managed<P> {
     }
 
     /// Sets whether packets may overtake each other from now on.
-    pub(super) fn set_disorderly(&mut self, is_disorderly: bool) {
-        self.kind.is_disorderly |= is_disorderly;
+    pub(super) fn allow_reordering(&mut self, may_reorder: bool) {
+        self.kind.may_reorder |= may_reorder;
     }
 
     /// Changes the arrival time of the packet that left last or is in transmission.
@@ -156,7 +156,7 @@ impl<P: Packet> Managed<P> {
     /// Puts a packet in transit, before those that arrive later.
     #[inline]
     fn put_on_wire(&mut self, transit: Transit<P>) {
-        if self.kind.is_disorderly {
+        if self.kind.may_reorder {
             let later = |it: &&Transit<P>| it.arrives > transit.arrives;
             let overtaken = self.in_transit.iter().rev().take_while(later).count();
             self.in_transit.insert(self.in_transit.len() - overtaken, transit);
@@ -177,8 +177,8 @@ impl<P: Packet> Managed<P> {
 
     /// Notes a departure of which the sender is to be told, if this lane tells senders.
     #[inline]
-    pub(super) fn tell_sender(&mut self, at: Time, place: u32, packet: P) {
-        if self.kind.tells_sender {
+    pub(super) fn report_tx_completion(&mut self, at: Time, place: u32, packet: P) {
+        if self.kind.reports_tx_completion {
             self.note_leaving(at, place, packet);
         }
     }
@@ -200,20 +200,20 @@ impl<P: Packet> Lane<P> {
         place: u32,
         packet: P,
         departure: Departure,
-        teller: &mut Teller<'_, O>,
+        context: &mut LaneContext<'_, O>,
     ) -> Admission {
-        self.catch_up(now, teller);
+        self.catch_up(now, context);
         let Some(managed) = self.managed.as_deref_mut() else { return Admission::Accepted };
         if managed.kind.is_observed {
-            teller.observer.enter(Point { at: now, place, routes: teller.routes }, &packet);
+            context.observer.enter(Point { at: now, place, routes: context.routes }, &packet);
         }
-        let flow = packet.flow(teller.routes.flow(place));
+        let flow = packet.flow(context.routes.flow(place));
         let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
         if managed.station.is_some() {
-            self.enter_station(now, queued, departure, teller);
+            self.enter_station(now, queued, departure, context);
             return Admission::Accepted;
         }
-        self.accept(now, queued, departure, teller)
+        self.accept(now, queued, departure, context)
     }
 
     /// Puts a packet into the queue, unless the queue is full.
@@ -223,7 +223,7 @@ impl<P: Packet> Lane<P> {
         now: Time,
         queued: Queued<P>,
         departure: Departure,
-        teller: &mut Teller<'_, O>,
+        context: &mut LaneContext<'_, O>,
     ) -> Admission {
         let Some(managed) = self.managed.as_deref_mut() else { return Admission::Accepted };
         managed.count(now, &mut self.occupancy);
@@ -239,25 +239,25 @@ impl<P: Packet> Lane<P> {
         }
         // The sender of a burst that is dropped whole learns of it by the answer.
         let is_gone = matches!(admission, Admission::Dropped | Admission::Refused);
-        let tells_sender = managed.kind.tells_sender;
-        managed.kind.tells_sender &= !(is_gone && departure.is_answered);
+        let reports_tx_completion = managed.kind.reports_tx_completion;
+        managed.kind.reports_tx_completion &= !(is_gone && departure.is_answered);
         if !managed.drops.is_empty() {
-            self.tell_drops(now, teller);
+            self.report_drops(now, context);
         }
         if let Err(reason) = accepted {
             self.counters.dropped_packets += 1;
-            teller.drop(now, place, &packet, reason);
+            context.drop(now, place, &packet, reason);
             if let Some(managed) = &mut self.managed {
-                managed.tell_sender(now, place, packet);
+                managed.report_tx_completion(now, place, packet);
             }
         }
         if let Some(managed) = &mut self.managed {
-            managed.kind.tells_sender = tells_sender;
+            managed.kind.reports_tx_completion = reports_tx_completion;
         }
         if accepted.is_err() {
             return admission;
         }
-        self.catch_up(now, teller);
+        self.catch_up(now, context);
         // A packet that finds the transmitter idle has not waited.
         if let Some(Managed { waiting: (packets, bytes), .. }) = self.managed.as_deref() {
             self.occupancy.reach(*packets, *bytes);
@@ -267,13 +267,17 @@ impl<P: Packet> Lane<P> {
 
     /// Reports the packets that the queue has dropped.
     #[inline(never)]
-    pub(super) fn tell_drops<O: Observer<P>>(&mut self, at: Time, teller: &mut Teller<'_, O>) {
+    pub(super) fn report_drops<O: Observer<P>>(
+        &mut self,
+        at: Time,
+        context: &mut LaneContext<'_, O>,
+    ) {
         let Some(managed) = &mut self.managed else { return };
         let mut drops = std::mem::take(&mut managed.drops);
         for (dropped, reason) in drops.drain(..) {
             self.counters.dropped_packets += 1;
-            teller.drop(at, dropped.place, &dropped.packet, reason);
-            managed.tell_sender(at, dropped.place, dropped.packet);
+            context.drop(at, dropped.place, &dropped.packet, reason);
+            managed.report_tx_completion(at, dropped.place, dropped.packet);
         }
         managed.drops = drops;
     }
@@ -304,11 +308,11 @@ impl<P: Packet> Lane<P> {
     pub(crate) fn look<O: Observer<P>>(
         &mut self,
         now: Time,
-        teller: &mut Teller<'_, O>,
+        context: &mut LaneContext<'_, O>,
     ) -> Option<Seen<P>> {
         let managed = self.managed.as_mut()?;
         managed.looks_at = Time::NEVER;
-        self.catch_up(now, teller);
+        self.catch_up(now, context);
         let managed = self.managed.as_mut()?;
         if managed.leaving.front().is_some_and(|(at, ..)| *at <= now)
             && let Some((_, place, packet)) = managed.leaving.pop_front()
@@ -320,8 +324,8 @@ impl<P: Packet> Lane<P> {
         let arrived = arrived?;
         self.counters.arrived_packets += 1;
         if managed.kind.is_observed {
-            let point = Point { at: now, place: arrived.place, routes: teller.routes };
-            teller.observer.arrive(point, &arrived.packet);
+            let point = Point { at: now, place: arrived.place, routes: context.routes };
+            context.observer.arrive(point, &arrived.packet);
         }
         Some(Seen::Arrived(arrived))
     }
@@ -337,8 +341,8 @@ impl<P: Packet> Lane<P> {
             arrives = arrives.or(station.message_arrives());
         }
         let asks_at = waits.then(|| managed.asks_at.in_nanos());
-        let Kind { is_disorderly, tells_sender, .. } = managed.kind;
-        let next = if is_disorderly || tells_sender || managed.station.is_some() {
+        let Kind { may_reorder, reports_tx_completion, .. } = managed.kind;
+        let next = if may_reorder || reports_tx_completion || managed.station.is_some() {
             // All times count here: a packet that leaves the queue later may arrive first, senders
             // are told of packets before these arrive, and a station senses the medium while its
             // own frame is in transit.
@@ -356,19 +360,19 @@ impl<P: Packet> Lane<P> {
 
     /// Transmits the packets that have left a managed queue by now.
     #[inline]
-    pub(crate) fn catch_up<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
+    pub(crate) fn catch_up<O: Observer<P>>(&mut self, now: Time, context: &mut LaneContext<'_, O>) {
         if self.managed.as_ref().is_some_and(|managed| managed.asks_at <= now) {
-            self.serve(now, teller);
+            self.serve(now, context);
         }
     }
 
     /// Polls the queue up to now and transmits its packets.
-    fn serve<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
+    fn serve<O: Observer<P>>(&mut self, now: Time, context: &mut LaneContext<'_, O>) {
         while let Some(managed) = self.managed.as_deref_mut()
             && managed.asks_at <= now
         {
             let at = managed.asks_at;
-            if managed.station.is_some() && !self.contend(at, teller.media) {
+            if managed.station.is_some() && !self.contend(at, context.media) {
                 continue;
             }
             let Some(managed) = self.managed.as_deref_mut() else { return };
@@ -376,11 +380,11 @@ impl<P: Packet> Lane<P> {
             let next = managed.queue.dequeue(at, &mut managed.drops);
             managed.waiting = managed.queue.waiting();
             if !managed.drops.is_empty() {
-                self.tell_drops(at, teller);
+                self.report_drops(at, context);
             }
             let asks_at = match next {
                 Next::Packet(queued) => {
-                    self.transmit_queued(at, queued, teller);
+                    self.transmit_queued(at, queued, context);
                     self.ready_at()
                 }
                 // Guards against a queue that names no later time and would be polled for ever.
@@ -399,32 +403,32 @@ impl<P: Packet> Lane<P> {
         &mut self,
         begins: Time,
         Queued { entered, was_marked, place, packet, .. }: Queued<P>,
-        teller: &mut Teller<'_, O>,
+        context: &mut LaneContext<'_, O>,
     ) {
         let is_marked = packet.is_marked() && !was_marked;
         self.counters.marked_packets += u64::from(is_marked);
         if self.managed.as_ref().is_some_and(|managed| managed.kind.is_observed) {
-            let point = Point { at: begins, place, routes: teller.routes };
+            let point = Point { at: begins, place, routes: context.routes };
             if is_marked {
-                teller.observer.mark(point, &packet);
+                context.observer.mark(point, &packet);
             }
-            teller.observer.leave(point, &packet);
+            context.observer.leave(point, &packet);
         }
         let bytes = packet.wire_bytes();
         let sent = if self.managed.as_ref().is_some_and(|managed| managed.station.is_some()) {
-            self.transmit_frame(begins, bytes, teller.media)
+            self.transmit_frame(begins, bytes, context.media)
         } else {
             self.transmit((begins, begins > entered), bytes, || packet.has_payload())
         };
         let free_at = self.free_at;
         if let Some(managed) = &mut self.managed {
-            managed.tell_sender(free_at, place, packet);
+            managed.report_tx_completion(free_at, place, packet);
         }
         let (arrives, copies) = match sent {
             Sent::At(arrives) => (arrives, 0),
             Sent::Twice(arrives) => (arrives, 1),
             Sent::Gone(reason) => {
-                teller.drop(begins, place, &packet, reason);
+                context.drop(begins, place, &packet, reason);
                 return;
             }
         };
@@ -506,7 +510,7 @@ mod tests {
             wire: WireConfig { loss, ..WireConfig::default() },
             station: None,
             observed: false,
-            tells_sender: false,
+            reports_tx_completion: false,
             may_change: false,
         };
         let mut network = Network::observed([lane], 1, Drops::default());

@@ -15,10 +15,10 @@
 //! circle, except `queue`, whose list of disciplines stands beside the trait that they implement.
 
 pub(crate) mod change;
+pub(crate) mod context;
 pub(crate) mod managed;
 pub(crate) mod medium;
 pub(crate) mod station;
-pub(crate) mod teller;
 pub(crate) mod wire;
 
 use crate::observer::Reason;
@@ -55,7 +55,7 @@ pub struct LaneConfig {
     pub observed: bool,
     /// Whether the lane is a sending host's own device, which tells the sender of each packet that
     /// has been transmitted or dropped ([`Event::Left`](crate::Event::Left)).
-    pub tells_sender: bool,
+    pub reports_tx_completion: bool,
     /// Whether the lane may be changed during the run
     /// ([`Network::change`](crate::Network::change)).
     pub may_change: bool,
@@ -168,11 +168,11 @@ impl<P: Packet> Lane<P> {
         let wire = Wire::new(config.wire, random).map(Box::new);
         let kind = Kind {
             is_observed: config.observed,
-            is_disorderly: wire.as_ref().is_some_and(|wire| wire.is_disorderly()),
-            tells_sender: config.tells_sender,
+            may_reorder: wire.as_ref().is_some_and(|wire| wire.may_reorder()),
+            reports_tx_completion: config.reports_tx_completion,
         };
         let mut managed = match config.discipline {
-            Some(discipline) if kind.tells_sender => {
+            Some(discipline) if kind.reports_tx_completion => {
                 let queue = discipline.queue(config.queue, random);
                 let own = Own::new(queue, discipline.largest_burst(), discipline.answers());
                 Some(Box::new(Managed::new(Box::new(own), kind)))

@@ -15,8 +15,8 @@
 //! beside the queue. Only a few may wait; later ones are dropped. ARP requests and replies are
 //! frames like others, go before packets in the queue, and are never lost.
 
+use super::context::LaneContext;
 use super::medium::Medium;
-use super::teller::Teller;
 use super::wire::Spread;
 use super::{Lane, Sent};
 use crate::observer::{Observer, Reason};
@@ -59,7 +59,7 @@ pub struct ArpConfig {
     /// How many packets may wait for one address.
     pub pending: usize,
     /// Whether a station learns the requester's address from a request.
-    pub learns: bool,
+    pub learns_from_requests: bool,
 }
 
 /// An ARP message. Stations are named by the lanes on which they receive.
@@ -215,19 +215,19 @@ impl<P: Packet> Lane<P> {
         now: Time,
         queued: Queued<P>,
         departure: Departure,
-        teller: &mut Teller<'_, O>,
+        context: &mut LaneContext<'_, O>,
     ) {
-        let neighbour = LaneId(teller.routes.lane(queued.place + 1));
+        let neighbour = LaneId(context.routes.lane(queued.place + 1));
         let resolver = self.station().and_then(|station| station.resolver.as_mut());
         let Some(resolver) = resolver.filter(|resolver| !resolver.knows(neighbour)) else {
-            self.accept(now, queued, departure, teller);
+            self.accept(now, queued, departure, context);
             return;
         };
         if let Err(queued) = resolver.hold(now, neighbour, queued) {
             self.counters.dropped_packets += 1;
-            teller.drop(now, queued.place, &queued.packet, Reason::Unresolved);
+            context.drop(now, queued.place, &queued.packet, Reason::Unresolved);
             if let Some(managed) = &mut self.managed {
-                managed.tell_sender(now, queued.place, queued.packet);
+                managed.report_tx_completion(now, queued.place, queued.packet);
             }
         }
         self.look_from_next_message();
@@ -314,20 +314,20 @@ impl<P: Packet> Lane<P> {
         now: Time,
         from: LaneId,
         message: Message,
-        teller: &mut Teller<'_, O>,
+        context: &mut LaneContext<'_, O>,
     ) {
-        self.catch_up(now, teller);
+        self.catch_up(now, context);
         let Some(resolver) = self.station().and_then(|it| it.resolver.as_mut()) else { return };
         let is_request = matches!(message, Message::Request(_));
         if is_request {
             resolver.messages.push((now, Message::Reply(from)));
         }
-        let learns = !is_request || resolver.config.learns;
+        let learns = !is_request || resolver.config.learns_from_requests;
         let packets = if learns { resolver.learn(from) } else { Vec::new() };
         self.look_from_next_message();
         for queued in packets {
             // The queue has not held this packet before.
-            self.accept(now, Queued { entered: now, ..queued }, Departure::default(), teller);
+            self.accept(now, Queued { entered: now, ..queued }, Departure::default(), context);
         }
     }
 }

@@ -340,7 +340,7 @@ impl Wire {
     }
 
     /// Whether packets may be reordered or duplicated.
-    pub fn is_disorderly(&self) -> bool {
+    pub fn may_reorder(&self) -> bool {
         let changes = !self.delays.steps.is_empty() || self.light.is_some();
         self.is_disorderly_if(changes)
     }

@@ -168,7 +168,7 @@ impl<P: Packet> Own<P> {
             Ok(()) if self.drops.iter().any(is_told) => Admission::Crowded,
             Ok(()) => Admission::Accepted,
         };
-        self.tell_drops(drops);
+        self.report_drops(drops);
         (accepted, admission)
     }
 
@@ -178,7 +178,7 @@ impl<P: Packet> Own<P> {
         std::mem::take(&mut self.bursts[burst.place as usize])
     }
 
-    fn tell_drops(&mut self, drops: &mut Drops<P>) {
+    fn report_drops(&mut self, drops: &mut Drops<P>) {
         for (Queued { packet: burst, .. }, reason) in std::mem::take(&mut self.drops) {
             for packet in self.take(&burst) {
                 self.remove(&packet);
@@ -232,7 +232,7 @@ impl<P: Packet> Queue<P> for Own<P> {
     fn dequeue(&mut self, now: Time, drops: &mut Drops<P>) -> Next<P> {
         if self.cut.is_empty() {
             let next = self.queue.dequeue(now, &mut self.drops);
-            self.tell_drops(drops);
+            self.report_drops(drops);
             let burst = match next {
                 Next::Packet(Queued { packet: burst, .. }) => burst,
                 Next::NotBefore(then) => return Next::NotBefore(then),

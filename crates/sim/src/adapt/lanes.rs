@@ -27,7 +27,7 @@ pub(crate) fn config(plan: &Plan, number: usize, observed: bool) -> LaneConfig {
         wire: wire(plan, lane),
         station: lane.lan.as_ref().map(|lan| station(lan, number)),
         observed,
-        tells_sender: is_own,
+        reports_tx_completion: is_own,
         may_change: plan.change.is_some(),
     }
 }
@@ -55,7 +55,7 @@ fn out_of_lan(lane: &LanePlan, observed: bool) -> LaneConfig {
         wire: WireConfig::default(),
         station: None,
         observed,
-        tells_sender: false,
+        reports_tx_completion: false,
         may_change: false,
     }
 }
@@ -75,7 +75,7 @@ fn station(lan: &LanPlan, number: usize) -> StationConfig {
                 Jitter::Spread(it) => Spread(spread::cells(it)),
             },
             pending: usize::try_from(arp.pending).unwrap_or(usize::MAX),
-            learns: arp.learns,
+            learns_from_requests: arp.learns,
         }),
     }
 }

@@ -12,7 +12,7 @@ impl World<'_> {
     /// Whether a packet that has come waits for the poll of a device, or for its host's processor.
     /// Timers are checked where they expire.
     #[cold]
-    pub(super) fn is_put_off(&mut self, event: &Event<Packet>) -> bool {
+    pub(super) fn is_deferred(&mut self, event: &Event<Packet>) -> bool {
         let Event::Delivered { to, packet } = *event else { return false };
         self.waits_for_poll(to, packet) || self.waits_for_turn(to, packet)
     }

@@ -162,7 +162,7 @@ impl LinuxDelayedAck {
             SizeClass::Small => self.pushed = (self.pushed + 1).min(2),
         }
         if arrived.in_order {
-            self.adapt(context, arrived);
+            self.update_ato(context, arrived);
         }
         if arrived.ecn_signs.marked && !arrived.flushed_ack {
             self.on_ce_mark(arrived.window);
@@ -221,7 +221,7 @@ impl LinuxDelayedAck {
     }
 
     /// Adapts the ATO to the interval of arrivals (`tcp_event_data_recv`).
-    fn adapt(&mut self, context: Context<'_>, arrived: Arrived) {
+    fn update_ato(&mut self, context: Context<'_>, arrived: Arrived) {
         let Context { now, settings } = context;
         let rto = arrived.rto.as_millis();
         if self.ato == 0 {

@@ -17,7 +17,7 @@ const RATE_SHIFT: u32 = 10;
 /// On short paths a burst may hold `MOST_BYTES >> (RTT in microseconds >> 9)` bytes more.
 const RTT_SHIFT: u32 = 9;
 /// A burst is deferred only if data left less than this ago, and an ACK is expected within this.
-const PATIENCE: Duration = Duration::from_millis(1);
+const DEFER_LIMIT: Duration = Duration::from_millis(1);
 /// A third of the window is always worth sending (`tcp_tso_win_divisor`).
 const WINDOW_DIVISOR: u64 = 3;
 
@@ -435,7 +435,7 @@ impl Departure {
         let mss = u64::from(stream.mss);
         // A paced packet counts as sent at its departure time (`tcp_wstamp_ns`).
         let last_left = self.last_segment_sent.max(self.bursts.pacing.next());
-        if request.is_recovering || now.since(last_left) > PATIENCE {
+        if request.is_recovering || now.since(last_left) > DEFER_LIMIT {
             return false;
         }
         let by_peer = stream.usable();
@@ -447,7 +447,7 @@ impl Departure {
         }
         // With the next ACK far away, deferring would leave the path idle.
         let Some((left_at, srtt)) = next_ack() else { return false };
-        if left_at + srtt > now + PATIENCE.min(srtt / 2) {
+        if left_at + srtt > now + DEFER_LIMIT.min(srtt / 2) {
             return false;
         }
         if by_window < by_peer && by_window <= packet {

@@ -59,7 +59,7 @@ impl Endpoint {
             return self.end(Ended::TimedOut);
         } else {
             alive.probes += 1;
-            self.probe_pending = true;
+            self.window_probe_pending = true;
             interval
         };
         alive.due = waits_until(self.settings.behaviour.clock, now, wait);

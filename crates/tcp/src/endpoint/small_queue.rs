@@ -70,7 +70,7 @@ impl Endpoint {
         let end = end + u64::from(last.payload) + u64::from(last.flags.has(Flags::FIN));
         self.state = before.state;
         self.send.on_refused(context, &before.send, (start, end), sent);
-        self.settings.has_packet_buffer() && !self.settings.behaviour.resends_suspects
+        self.settings.has_packet_buffer() && !self.settings.behaviour.has_next_seg_rule3
     }
 
     /// The host's queue has dropped a burst of this sender as the burst of `segments` since

@@ -15,7 +15,7 @@ impl Loss {
         settings: &Settings,
     ) -> u64 {
         let in_recovery = self.recovery.phase == Phase::Recovery;
-        let calm = self.recovery.phase < Phase::Recovery;
+        let is_before_recovery = self.recovery.phase < Phase::Recovery;
         let enough = self.has_enough_duplicates(space.sack, settings);
         let mut lost = 0;
         if !space.sack {
@@ -24,7 +24,7 @@ impl Loss {
             let heeded = space.una > self.recovery.end
                 || !settings.behaviour.avoids_repeated_fast_retransmit
                 || settings.recovery == LossRecovery::Reno;
-            if calm && enough && heeded {
+            if is_before_recovery && enough && heeded {
                 lost = self.scoreboard.mark_head_lost();
             } else if in_recovery && seen.advanced {
                 // A partial ACK: the next missing segment is lost, too (RFC 6582 §3.2 step 3).
@@ -34,11 +34,11 @@ impl Loss {
                 lost = self.scoreboard.mark_head_lost();
             }
         } else if settings.behaviour.counts_sacked_segments && !settings.fack {
-            if calm || in_recovery {
+            if is_before_recovery || in_recovery {
                 lost =
                     self.detect_by_sacked_segments(seen, space, self.reordering(settings).into());
             }
-        } else if calm || in_recovery {
+        } else if is_before_recovery || in_recovery {
             if self.scoreboard.sacked() > 0 {
                 lost = if settings.fack {
                     self.scoreboard.detect_by_fack(settings.dup_thresh)
@@ -46,7 +46,7 @@ impl Loss {
                     self.scoreboard.detect_by_blocks(settings.dup_thresh, space.mss)
                 };
             }
-            if calm && (lost > 0 || enough) {
+            if is_before_recovery && (lost > 0 || enough) {
                 lost += self.scoreboard.mark_head_lost();
             }
         }

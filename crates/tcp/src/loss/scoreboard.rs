@@ -86,13 +86,13 @@ pub(crate) struct Scoreboard {
     /// Segments lost and not retransmitted since.
     lost_not_resent: u64,
     /// Segments below this number are checked against the SACK blocks above them.
-    judged_below: u64,
+    checked_below: u64,
     /// No segment below this number waits for retransmission.
     next_retransmission: u64,
     /// No segment below this number is a candidate for `NextSeg` rule 3.
-    next_suspect: u64,
+    next_seg_rule3: u64,
     /// Segments below this number that were sent once are checked by time.
-    rack_judged_below: u64,
+    rack_checked_below: u64,
     /// Retransmitted segments in the order in which they left.
     resent: VecDeque<Resent>,
     /// The delivery-rate state of each segment, if rates are sampled.
@@ -345,7 +345,8 @@ impl Scoreboard {
     /// marked before.
     fn mark_lost_below(&mut self, below: u64) -> u64 {
         let mut found = 0;
-        let from = (self.judged_below.saturating_sub(self.first) as usize).min(self.segments.len());
+        let from =
+            (self.checked_below.saturating_sub(self.first) as usize).min(self.segments.len());
         for (number, segment) in self.segments.range_mut(from..).enumerate() {
             if segment.start >= below {
                 break;
@@ -358,7 +359,7 @@ impl Scoreboard {
                 found += 1;
                 self.lost_not_resent += u64::from(!segment.is_resent);
             }
-            self.judged_below = self.judged_below.max(self.first) + 1;
+            self.checked_below = self.checked_below.max(self.first) + 1;
         }
         self.lost += found;
         found
@@ -377,10 +378,10 @@ impl Scoreboard {
         left: impl Fn(Time) -> Duration,
     ) -> RackResult {
         let mut found = RackResult::default();
-        self.rack_judged_below = self.rack_judged_below.max(self.first);
+        self.rack_checked_below = self.rack_checked_below.max(self.first);
         let end = self.first + self.segments.len() as u64;
         // Segments that were sent once are in the order of their departure.
-        let (mut number, mut index, mut is_settled) = (self.rack_judged_below, 0, true);
+        let (mut number, mut index, mut is_settled) = (self.rack_checked_below, 0, true);
         loop {
             let resent = self.resent.get(index).copied();
             if number < end && resent.is_none_or(|resent| number < resent.before) {
@@ -400,7 +401,7 @@ impl Scoreboard {
                 }
                 number += 1;
                 if is_settled {
-                    self.rack_judged_below = number;
+                    self.rack_checked_below = number;
                 }
                 continue;
             }
@@ -518,8 +519,8 @@ impl Scoreboard {
             }
         }
         self.next_retransmission = self.first;
-        self.judged_below = self.first + self.outstanding();
-        self.next_suspect = self.judged_below;
+        self.checked_below = self.first + self.outstanding();
+        self.next_seg_rule3 = self.checked_below;
         found
     }
 
@@ -530,8 +531,8 @@ impl Scoreboard {
         }
         self.lost = 0;
         self.lost_not_resent = 0;
-        self.judged_below = self.first;
-        self.rack_judged_below = self.first;
+        self.checked_below = self.first;
+        self.rack_checked_below = self.first;
     }
 
     /// The last segment is retransmitted as a tail loss probe, which does not count in
@@ -560,10 +561,10 @@ impl Scoreboard {
 
     /// The first segment below the highest SACKed byte that is not SACKed, lost or retransmitted
     /// (`NextSeg` rule 3).
-    pub fn next_suspect(&mut self) -> Option<Sent> {
+    pub fn next_seg_rule3(&mut self) -> Option<Sent> {
         let highest = self.sacked_ranges.end()?;
-        self.next_suspect = self.next_suspect.max(self.judged_below).max(self.first);
-        while let Some(segment) = self.segments.get((self.next_suspect - self.first) as usize) {
+        self.next_seg_rule3 = self.next_seg_rule3.max(self.checked_below).max(self.first);
+        while let Some(segment) = self.segments.get((self.next_seg_rule3 - self.first) as usize) {
             if segment.start >= highest {
                 break;
             }
@@ -571,9 +572,9 @@ impl Scoreboard {
                 // Skips the whole SACK block: it may be most of the window.
                 let end = self.sacked_ranges.around(segment.start)?.end;
                 let behind = self.segments.partition_point(|segment| segment.start < end);
-                self.next_suspect = self.first + behind as u64;
+                self.next_seg_rule3 = self.first + behind as u64;
             } else if segment.lost || segment.is_resent {
-                self.next_suspect += 1;
+                self.next_seg_rule3 += 1;
             } else {
                 return Some(*segment);
             }

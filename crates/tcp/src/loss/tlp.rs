@@ -22,7 +22,7 @@ pub(crate) struct TailProbe {
 impl TailProbe {
     /// Whether a probe, or another segment of one, is due.
     #[inline]
-    pub fn is_probe_pending(&self) -> bool {
+    pub fn is_tlp_pending(&self) -> bool {
         self.pending || self.segments_left > 0
     }
 
@@ -47,15 +47,15 @@ impl Loss {
 
     /// Whether a probe, or another segment of one, is due.
     #[inline]
-    pub fn is_probe_pending(&self) -> bool {
-        self.tlp.is_probe_pending()
+    pub fn is_tlp_pending(&self) -> bool {
+        self.tlp.is_tlp_pending()
     }
 
     /// Makes a probe due, unless one is outstanding. Returns whether it does.
     pub fn request_probe(&mut self) -> bool {
-        let owes = self.tlp.end.is_none();
-        self.tlp.pending |= owes;
-        owes
+        let may_probe = self.tlp.end.is_none();
+        self.tlp.pending |= may_probe;
+        may_probe
     }
 
     /// Whether a new probe is due; it leaves now.

@@ -283,7 +283,7 @@ impl Sender {
     /// Tells the controller of an ACK before loss detection, if it listens (`tcp_in_ack_event`).
     #[inline]
     fn in_ack_event(&mut self, now: Time, brought: &mut Ack) {
-        if self.congestion.hears_arrivals() {
+        if self.congestion.wants_in_ack_event() {
             self.call_in_ack_event(now, brought);
         }
     }
@@ -293,7 +293,7 @@ impl Sender {
     /// the first, and of all where the application reads at once (`tcp_rcv_established`,
     /// `tcp_in_ack_event`).
     #[cold]
-    pub(crate) fn replay_early_arrivals(&mut self, now: Time) {
+    pub(crate) fn replay_in_ack_events(&mut self, now: Time) {
         for _ in 0..self.congestion.take_early_arrivals() {
             self.in_ack_event(now, &mut Ack { is_idle: true, ..Ack::default() });
         }

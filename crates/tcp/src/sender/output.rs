@@ -175,7 +175,7 @@ impl Sender {
     #[inline]
     fn select_data(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
         let loss = &self.loss;
-        let in_trouble = loss.recovery().is_recovering() || loss.is_probe_pending();
+        let in_trouble = loss.recovery().is_recovering() || loss.is_tlp_pending();
         if in_trouble && let Some(data) = self.select_before_new_data(context, in_flight, options) {
             return Some(data);
         }
@@ -194,7 +194,7 @@ impl Sender {
         options: u64,
     ) -> Option<Data> {
         let now = context.now;
-        if self.loss.is_probe_pending()
+        if self.loss.is_tlp_pending()
             && let Some(probe) = self.take_probe(context, in_flight, options)
         {
             return Some(probe);
@@ -268,7 +268,7 @@ impl Sender {
             }
         }
         let suspects =
-            self.sack && !context.settings.rack && context.settings.behaviour.resends_suspects;
+            self.sack && !context.settings.rack && context.settings.behaviour.has_next_seg_rule3;
         (suspects && self.loss.phase() == Phase::Recovery).then(|| self.suspect_data()).flatten()
     }
 
@@ -283,7 +283,7 @@ impl Sender {
     /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, a segment that may be
     /// lost.
     fn suspect_data(&mut self) -> Option<Data> {
-        self.loss.next_suspect().map(|suspect| self.retransmission(suspect.start, suspect.end()))
+        self.loss.next_seg_rule3().map(|suspect| self.retransmission(suspect.start, suspect.end()))
     }
 
     /// The next segment of new data, if the peer's window, Nagle's algorithm and silly-window

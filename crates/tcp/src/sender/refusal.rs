@@ -41,7 +41,7 @@ impl Sender {
 
     /// Whether the burst in progress is complete.
     pub fn ends_burst(&self, context: Context<'_>) -> bool {
-        !self.loss.is_probe_pending() && self.departure.ends_burst(context.now, self.nxt)
+        !self.loss.is_tlp_pending() && self.departure.ends_burst(context.now, self.nxt)
     }
 
     /// Segments of new data that have left since `before`.

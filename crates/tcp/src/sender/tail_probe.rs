@@ -22,8 +22,8 @@ impl Sender {
     #[inline(never)]
     fn set_probe_timer(&mut self, context: Context<'_>, advancing: bool) -> bool {
         let settings = context.settings;
-        let calm = matches!(self.loss.phase(), Phase::Open | Phase::Reduced);
-        if !calm {
+        let is_open_or_cwr = matches!(self.loss.phase(), Phase::Open | Phase::Reduced);
+        if !is_open_or_cwr {
             return false;
         }
         let srtt = self.rtt.srtt();

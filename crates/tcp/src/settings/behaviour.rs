@@ -73,7 +73,7 @@ pub struct Behaviour {
     pub counts_sacked_segments: bool,
     /// With nothing else to send, segments that may be lost are resent (`NextSeg` rules 3 and 4,
     /// RFC 6675 §4). Linux does not.
-    pub resends_suspects: bool,
+    pub has_next_seg_rule3: bool,
     /// Duplicate ACKs below the last recovery point do not begin a recovery (RFC 6582 §4.1). In
     /// Linux they do.
     pub avoids_repeated_fast_retransmit: bool,
@@ -178,7 +178,7 @@ impl Behaviour {
         emulates_sack: false,
         adapts_dup_thresh: false,
         counts_sacked_segments: false,
-        resends_suspects: true,
+        has_next_seg_rule3: true,
         avoids_repeated_fast_retransmit: true,
         kernel_loss_state: false,
         timeout_spares_unlost_retransmissions: false,
@@ -230,7 +230,7 @@ impl Behaviour {
         emulates_sack: true,
         adapts_dup_thresh: true,
         counts_sacked_segments: true,
-        resends_suspects: false,
+        has_next_seg_rule3: false,
         avoids_repeated_fast_retransmit: false,
         kernel_loss_state: true,
         timeout_spares_unlost_retransmissions: true,

@@ -20,7 +20,7 @@ impl CongestionControl for Listener {
         self.0.lock().unwrap().push((flow.una, ack.is_idle));
     }
 
-    fn hears_arrivals(&self) -> bool {
+    fn wants_in_ack_event(&self) -> bool {
         true
     }
 

@@ -48,7 +48,7 @@ fn network(wire: WireConfig) -> Network<Parcel, Drops> {
         wire,
         station: None,
         observed: false,
-        tells_sender: false,
+        reports_tx_completion: false,
         may_change: false,
     };
     Network::observed([lane], 1, Drops::default())

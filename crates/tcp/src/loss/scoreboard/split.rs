@@ -108,8 +108,8 @@ impl Scoreboard {
         self.lost = count(|it| it.lost);
         self.retrans_out = count(|it| it.is_resent);
         self.lost_not_resent = count(|it| it.lost && !it.is_resent);
-        (self.judged_below, self.next_retransmission) = (self.first, self.first);
-        (self.next_suspect, self.rack_judged_below) = (self.first, self.first);
+        (self.checked_below, self.next_retransmission) = (self.first, self.first);
+        (self.next_seg_rule3, self.rack_checked_below) = (self.first, self.first);
         let numbers = self.first..;
         let again = numbers.zip(&self.segments).filter(|(_, it)| it.retransmitted && !it.sacked);
         let before = |left_at: Time| {

@@ -130,7 +130,7 @@ fn lost_holes_are_retransmitted_once_in_sequence_order() {
     assert!(repairs(&mut board).is_empty());
     sack(&mut board, 11, 12);
     assert_eq!(board.detect_by_blocks(3, MSS), 0);
-    assert_eq!(board.next_suspect().map(|segment| segment.start), Some(1 + 10 * MSS));
+    assert_eq!(board.next_seg_rule3().map(|segment| segment.start), Some(1 + 10 * MSS));
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn next_suspect_does_not_scan_the_window() {
     for n in 1..100_000 {
         sack(&mut board, n, n + 1);
         board.detect_by_blocks(3, MSS);
-        suspects += usize::from(board.next_suspect().is_some());
+        suspects += usize::from(board.next_seg_rule3().is_some());
     }
     // Only while one or two segments above it have arrived is the hole not yet lost.
     assert_eq!(suspects, 2);
@@ -311,7 +311,7 @@ fn next_suspect_does_not_scan_the_window() {
 fn retransmitted_suspect_counts_twice_in_flight_and_is_not_resent() {
     let mut board = sent(10);
     sack(&mut board, 1, 2);
-    let suspect = board.next_suspect().unwrap();
+    let suspect = board.next_seg_rule3().unwrap();
     board.resend(at(20), suspect.start);
     assert_eq!(board.in_flight(), 10);
     sack(&mut board, 2, 4);

@@ -6,13 +6,13 @@ use crate::route::Routes;
 use tcplab_units::Time;
 
 /// The observer of a lane, and the state that the lane shares with others.
-pub(crate) struct Teller<'a, O> {
+pub(crate) struct LaneContext<'a, O> {
     pub observer: &'a mut O,
     pub routes: &'a Routes,
     pub media: &'a mut [Medium],
 }
 
-impl<O> Teller<'_, O> {
+impl<O> LaneContext<'_, O> {
     pub(super) fn drop<P>(&mut self, at: Time, place: u32, packet: &P, reason: Reason)
     where
         O: Observer<P>,
