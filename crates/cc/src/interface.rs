@@ -42,8 +42,8 @@ pub trait CongestionControl: Debug + Send + Copied {
 
     /// An ACK arrived, before loss detection: `ack.lost` is zero, there is no `ack.round`, and
     /// `flow.delivered` does not include the delivered segments. Called only for algorithms that
-    /// [hear arrivals](CongestionControl::wants_in_ack_event). They are also told of ACKs that change
-    /// nothing, for which there is no `on_ack`.
+    /// [ask for it](CongestionControl::wants_in_ack_event), also for ACKs that change nothing, for
+    /// which there is no `on_ack`.
     fn on_arrival(&mut self, _flow: &FlowState, _ack: &Ack) {}
 
     /// Whether `on_arrival` is called. Asked once.
@@ -52,7 +52,7 @@ pub trait CongestionControl: Debug + Send + Copied {
     }
 
     /// Whether the window is to be reduced without a signal of the network, as for a mark
-    /// (`tcp_enter_cwr` of Linux). Asked of algorithms that hear arrivals, after `on_ack`. Outside
+    /// (`tcp_enter_cwr` of Linux). Asked of algorithms with `on_arrival`, after `on_ack`. Outside
     /// of an episode, `true` leads to `on_congestion` with [`Cause::Ecn`].
     fn wants_reduction(&self) -> bool {
         false

@@ -2,7 +2,7 @@
 //!
 //! [`CongestionWindow`] is the only caller of the congestion controller. It owns the controller's
 //! decision, a window reduction in progress, window validation, round counting and the pending CWR
-//! flag. The sender's coordinators tell it of events.
+//! flag. The sender's coordinators report events to it.
 
 mod reduction;
 
@@ -24,7 +24,7 @@ pub(crate) struct CongestionWindow {
     control: Control,
     /// Bytes acknowledged and not yet counted as window growth (RFC 3465).
     credit_bytes: u64,
-    /// Data segments that arrived before there was a controller, of which Linux tells its own.
+    /// Data segments received before the controller exists; Linux calls `in_ack_event` for them.
     segments_before_controller: u32,
     /// The next new data carries CWR (RFC 3168 §6.1.2).
     cwr_pending: bool,
@@ -128,13 +128,13 @@ impl CongestionWindow {
         self.controller.as_ref().map(|controller| &*controller.cc)
     }
 
-    /// Whether the controller is told of ACKs before loss detection.
+    /// Whether the controller's `in_ack_event` runs for ACKs, before loss detection.
     #[inline]
     pub fn wants_in_ack_event(&self) -> bool {
         self.controller.as_ref().is_some_and(|it| it.wants_in_ack_event)
     }
 
-    /// Whether a controller that hears arrivals asks for a reduction (`tcp_enter_cwr`).
+    /// Whether a controller with `in_ack_event` requests a reduction (`tcp_enter_cwr`).
     #[inline]
     pub fn wants_reduction(&self) -> bool {
         self.controller.as_ref().is_some_and(|it| it.wants_in_ack_event && it.cc.wants_reduction())
@@ -371,7 +371,7 @@ impl CongestionWindow {
     }
 
     /// Data segments that arrived before there was a controller; the count restarts.
-    pub fn take_early_arrivals(&mut self) -> u32 {
+    pub fn take_segments_before_controller(&mut self) -> u32 {
         std::mem::take(&mut self.segments_before_controller)
     }
 }

@@ -653,7 +653,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether replies to an event leave before the application learns of the event: Linux replies
+    /// Whether replies to an event leave before the application is woken: Linux replies
     /// first and then wakes the application (`sk_data_ready`). If so, [`Self::poll_transmit`] is to
     /// be called before the application acts, too.
     #[inline]

@@ -1,4 +1,4 @@
-//! The parts of a sender that know no TCP. A QUIC sender needs each of them in the same form.
+//! The TCP-independent parts of a sender. A QUIC sender needs each of them in the same form.
 //!
 //! | job | file | source |
 //! |---|---|---|

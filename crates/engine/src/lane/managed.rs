@@ -1,12 +1,12 @@
 //! Managed lanes: lanes with a queue discipline, or with an observer of all packets. On the latter
 //! a drop-tail queue is managed too, with the same counters.
 //!
-//! When a packet leaves a managed queue depends on the fate of the packets before it, so departures
-//! are computed no earlier than they happen. Whenever a packet comes to the lane or arrives at its
-//! end, the lane catches up with its transmitter. That is early enough, because a packet arrives
-//! after the next one has begun transmission. Where nothing is on the wire, because the wire loses
-//! packets or the queue holds them back, the agenda has the times at which the transmitter polls
-//! the queue.
+//! When a packet leaves a managed queue depends on whether packets before it are dropped, so
+//! departures are computed no earlier than they happen. Whenever a packet comes to the lane or
+//! arrives at its end, the lane catches up with its transmitter. That is early enough, because a
+//! packet arrives after the next one has begun transmission. Where nothing is on the wire, because
+//! the wire loses packets or the queue holds them back, the agenda has the times at which the
+//! transmitter polls the queue.
 
 use super::context::LaneContext;
 use super::station::Station;
@@ -27,7 +27,7 @@ pub(crate) struct Kind {
     pub is_observed: bool,
     /// Packets may arrive in another order than they leave in.
     pub may_reorder: bool,
-    /// The sender of a packet is told when the packet has left the device.
+    /// TX completions are reported to the sender of each packet.
     pub reports_tx_completion: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Managed<P: Packet> {
     /// Packets and bytes in the queue.
     waiting: (u64, u64),
     in_transit: VecDeque<Transit<P>>,
-    /// Departures that the senders are to be told of: time, place on the route, packet.
+    /// TX completions to report: time, place on the route, packet.
     leaving: VecDeque<(Time, u32, P)>,
     /// When the transmitter polls the queue, or the station senses the medium; `NEVER` until a
     /// packet comes.
@@ -143,7 +143,7 @@ impl<P: Packet> Managed<P> {
         }
     }
 
-    /// Forgets the lane's due time, so that the agenda is told again.
+    /// Forgets the lane's due time, so that it is set on the agenda again.
     pub fn forget_look(&mut self) {
         self.looks_at = Time::NEVER;
     }
@@ -175,7 +175,7 @@ impl<P: Packet> Managed<P> {
         self.counted_until = until.max(self.counted_until);
     }
 
-    /// Notes a departure of which the sender is to be told, if this lane tells senders.
+    /// Notes a TX completion, if this lane reports them.
     #[inline]
     pub(super) fn report_tx_completion(&mut self, at: Time, place: u32, packet: P) {
         if self.kind.reports_tx_completion {

@@ -18,7 +18,7 @@ const RATE_SHIFT: u32 = 10;
 const RTT_SHIFT: u32 = 9;
 /// A burst is deferred only if data left less than this ago, and an ACK is expected within this.
 const DEFER_LIMIT: Duration = Duration::from_millis(1);
-/// A third of the window is always worth sending (`tcp_tso_win_divisor`).
+/// A third of the window is sent without deferral (`tcp_tso_win_divisor`).
 const WINDOW_DIVISOR: u64 = 3;
 
 /// The burst in progress.

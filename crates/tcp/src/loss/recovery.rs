@@ -19,7 +19,7 @@ pub(super) enum Retransmit {
     NewFirst,
 }
 
-/// The signs in an ACK for loss recovery.
+/// What an ACK reports to loss recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckSigns {
     /// The ACK acknowledged data; `una` before it.

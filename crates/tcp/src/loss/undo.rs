@@ -1,6 +1,6 @@
 //! The undo state: whether an episode of loss recovery was spurious.
 //!
-//! Three signs show it: the answer to a retransmission echoes a timestamp from before it (Eifel,
+//! Three signs show it: the ACK echoes a timestamp older than the first retransmission (Eifel,
 //! RFC 3522, RFC 4015); the receiver reports every retransmission as a duplicate (DSACK, RFC 3708);
 //! or after a timeout an original transmission is delivered (F-RTO, RFC 5682).
 

@@ -171,7 +171,7 @@ impl Sender {
 
     /// The controller begins after the segment that opened the connection, and is not told of it.
     pub fn forget_early_arrivals(&mut self) {
-        self.congestion.take_early_arrivals();
+        self.congestion.take_segments_before_controller();
     }
 
     /// Whether the next new data carries CWR (RFC 3168 §6.1.2); the flag is cleared.

@@ -253,7 +253,8 @@ impl Sender {
         self.update_rate(context);
     }
 
-    /// An ACK without any effect: a controller that samples the rate is told that time has passed.
+    /// An ACK without any effect: a controller that samples the rate runs nevertheless, since time
+    /// has passed.
     #[inline(never)]
     fn consult_on_empty_ack(&mut self, context: Context<'_>, in_flight_before: u64) {
         let listens = self.loss.rates().is_some_and(DeliveryRate::has_listener);
@@ -280,7 +281,8 @@ impl Sender {
         }
     }
 
-    /// Tells the controller of an ACK before loss detection, if it listens (`tcp_in_ack_event`).
+    /// Calls the controller's hook for an ACK before loss detection, if there is one
+    /// (`tcp_in_ack_event`).
     #[inline]
     fn in_ack_event(&mut self, now: Time, brought: &mut Ack) {
         if self.congestion.wants_in_ack_event() {
@@ -289,12 +291,11 @@ impl Sender {
     }
 
     /// Data arrived before there was a controller. In Linux there is one from establishment on, and
-    /// it is told of the ACK of every data segment for which the socket has no memory allocated: of
-    /// the first, and of all where the application reads at once (`tcp_rcv_established`,
-    /// `tcp_in_ack_event`).
+    /// its `in_ack_event` runs for the ACK of every data segment for which the socket has no memory
+    /// allocated: the first, and all where the application reads at once (`tcp_rcv_established`).
     #[cold]
     pub(crate) fn replay_in_ack_events(&mut self, now: Time) {
-        for _ in 0..self.congestion.take_early_arrivals() {
+        for _ in 0..self.congestion.take_segments_before_controller() {
             self.in_ack_event(now, &mut Ack { is_idle: true, ..Ack::default() });
         }
     }

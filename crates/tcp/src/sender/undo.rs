@@ -1,4 +1,4 @@
-//! Undoes unneeded window reductions: the retransmitted segments had only been late.
+//! Undoes unneeded window reductions: the segments were delayed or reordered, not lost.
 
 use crate::context::Context;
 use crate::loss::AckSigns;

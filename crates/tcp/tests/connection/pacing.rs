@@ -303,7 +303,7 @@ fn westwood_paces_at_120_percent_after_a_lost_syn() {
 
 #[test]
 fn lp_initial_pacing_rate_is_that_of_half_the_initial_window() {
-    // tcp_lp_pkts_acked hears of the SYN-ACK before tcp_lp_init has run. Its state is zero, and a
+    // tcp_lp_pkts_acked runs for the SYN-ACK before tcp_lp_init has run. Its state is zero, and a
     // delay of zero is not below a least one of zero: it halves the window of ten for the rate,
     // which is of 200 %.
     for (cc, window) in [("newreno", 10), ("lp", 5)] {
