@@ -16,14 +16,14 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab._advice import api, limits, phrases, search, terrain, words
+from tcplab._advice import api, limits, phrases, search, sensitivity, words
 from tcplab._advice.advice import NOTHING, UNDECIDED, UNFINISHED, Log, concluded
 from tcplab._advice.api import advice_in
 from tcplab._advice.distributions import Distribution
 from tcplab._advice.evidence import found, preferred
 from tcplab._advice.goals import GOALS
-from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, UNTOLD, kept
 from tcplab._advice.levers import Candidate, Setting
+from tcplab._advice.limit_checks import BROKEN, EXCEEDED, KEPT, UNTOLD, kept
 from tcplab._advice.question import question
 from tcplab._advice.race import Race, _chunks, _half, _tuned
 from tcplab._advice.ranges import points
@@ -86,8 +86,8 @@ def test_without_loss_the_sensitivity_map_keeps_todays_setting(
     # Without losses, CUBIC fills a link with a buffer of one BDP.
     _, advice = advised
     best = {
-        (one[terrain.RTT], one[terrain.LOSS]): one["best"]
-        for one in terrain.best(advice.cells, GOALS["goodput"])
+        (one[sensitivity.RTT], one[sensitivity.LOSS]): one["best"]
+        for one in sensitivity.best(advice.cells, GOALS["goodput"])
     }
     assert best[40, 0.0] == "today"
     assert "bbr" in best[40, 0.02]
@@ -419,7 +419,7 @@ def test_paths_of_several_round_trips_have_a_map(tmp_path: Path) -> None:
     plain["network"]["dumbbell"] |= {"rtts": ["20 ms", "80 ms"], "queue": "64 kB"}
     plain["flows"].append({"name": "other", "from": "left2", "to": "right2"})
     advice = asked(plain, tmp_path, change={"cc": ["bbr"]})
-    assert {one[terrain.LOSS] for one in advice.cells} == {0.0, 1e-4, 1e-3, 0.01, 0.02}
+    assert {one[sensitivity.LOSS] for one in advice.cells} == {0.0, 1e-4, 1e-3, 0.01, 0.02}
 
 
 def test_candidates_that_deliver_nothing_are_not_best(tmp_path: Path) -> None:
@@ -442,15 +442,15 @@ def test_deterministic_experiments_get_random_start_times(tmp_path: Path) -> Non
 def test_map_cells_without_significance_are_unknown() -> None:
     def cell(gain: float, low: float, high: float) -> Plain:
         of = {"candidate": "bbr", "gain": gain, "low": low, "high": high}
-        return {terrain.RTT: 40.0, terrain.LOSS: 0.0, terrain.BREAKS: False, **of}
+        return {sensitivity.RTT: 40.0, sensitivity.LOSS: 0.0, sensitivity.BREAKS: False, **of}
 
     def best(one: Plain) -> str:
-        return str(terrain.best([one], GOALS["goodput"])[0]["best"])
+        return str(sensitivity.best([one], GOALS["goodput"])[0]["best"])
 
     assert best(cell(0.5, 0.4, 0.6)) == "bbr"
     assert best(cell(0.0, -0.01, 0.01)) == "today"
-    assert best(cell(0.1, -0.1, 0.3)) == terrain.UNTOLD
-    assert best(cell(0.01, 0.005, 0.03)) == terrain.UNTOLD
+    assert best(cell(0.1, -0.1, 0.3)) == sensitivity.UNTOLD
+    assert best(cell(0.01, 0.005, 0.03)) == sensitivity.UNTOLD
 
 
 def test_gains_over_few_paths_agree_with_their_means() -> None:
@@ -949,17 +949,17 @@ def test_limits_are_accepted_if_a_later_link_rate_meets_them() -> None:
 
 
 def test_the_sensitivity_map_excludes_candidates_that_break_a_limit() -> None:
-    cell = {terrain.RTT: 40.0, terrain.LOSS: 0.01, "low": 0.1, "high": 0.3}
-    best = cell | {"candidate": "bbr", "gain": 0.2, terrain.BREAKS: True}
-    next_ = cell | {"candidate": "hybla", "gain": 0.15, terrain.BREAKS: False}
-    (found,) = terrain.best([best, next_], GOALS["goodput"])
+    cell = {sensitivity.RTT: 40.0, sensitivity.LOSS: 0.01, "low": 0.1, "high": 0.3}
+    best = cell | {"candidate": "bbr", "gain": 0.2, sensitivity.BREAKS: True}
+    next_ = cell | {"candidate": "hybla", "gain": 0.15, sensitivity.BREAKS: False}
+    (found,) = sensitivity.best([best, next_], GOALS["goodput"])
     assert found["best"] == "hybla"
 
 
 def test_a_path_without_a_round_trip_has_no_map() -> None:
     plain = lossy()
     plain["network"]["dumbbell"] |= {"rtts": ["0 ms"]}
-    assert terrain.grid(question(loaded(plain))) == []
+    assert sensitivity.grid(question(loaded(plain))) == []
 
 
 def test_a_single_setting_is_advised_where_no_finalist_is_better(

@@ -8,7 +8,10 @@
 | all stages in their order | `search` |
 | the candidates, and the race among them; where runs are kept | `race`, `stages` |
 | how much better, and how sure | `evidence` |
-| why, and where it flips | `causes`, `terrain` |
-| the answer, in sentences, as JSON and as a page | `advice`, `words`, `phrases`, `page` |
+| whether limits are kept | `limits`, `limit_checks` |
+| why, and where it flips | `causes`, `sensitivity` |
+| the verdict: a change, or nothing that is distinguishably better | `advice` |
+| the answer, in sentences and as a page | `words`, `phrases`, `page` |
+| the files of a folder: question, answer, scripts | `folder` |
 | the files that put it in and take it out | `applied`, `sockops`, and the scripts in `shell` |
 """

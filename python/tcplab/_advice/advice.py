@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core
-from tcplab._advice import causes, terrain
+from tcplab._advice import causes, sensitivity
 from tcplab._advice.evidence import Gain, Preference, by_point, found, harm, preferred
+from tcplab._advice.folder import ADVICE
 from tcplab._advice.goals import ASKED, OPEN
-from tcplab._advice.keeping import BREAKS, Kept, broken_at, kept
-from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
+from tcplab._advice.limit_checks import BREAKS, LimitCheck, broken_at, kept
 from tcplab._advice.question import Question
 from tcplab._advice.stages import short, swept, table
 from tcplab._results.results import Results
@@ -128,7 +128,7 @@ class Advice:
     """For each path of the range, what is gained there."""
     open: dict[str, tuple[int, int]]
     """By setting, how many transfers or pages had not ended with the run, and of how many."""
-    limits: list[Kept] = field(default_factory=list)
+    limits: list[LimitCheck] = field(default_factory=list)
     """Whether each setting that was examined keeps each limit."""
     preference: Preference | None = None
     """Why it is advised, where another one gains more."""
@@ -147,11 +147,11 @@ class Advice:
         """Whether the search had no time for some settings."""
         return bool(self.log.left_out)
 
-    def breaches(self) -> list[Kept]:
+    def breaches(self) -> list[LimitCheck]:
         """The limits that today's setting breaks."""
         return [one for one in self.broken() if one.candidate == TODAY]
 
-    def broken(self, backend: str = "sim") -> list[Kept]:
+    def broken(self, backend: str = "sim") -> list[LimitCheck]:
         """The limits that settings break, on `sim` or on the kernel."""
         return [
             one
@@ -257,7 +257,9 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
         for cell in by_point(told, question.goal):
             is_out = (cell["candidate"], cell["point"]) in beyond
             rtt, share = points[cell.pop("point")]
-            cells.append({terrain.RTT: rtt, terrain.LOSS: share, **cell, terrain.BREAKS: is_out})
+            cells.append(
+                {sensitivity.RTT: rtt, sensitivity.LOSS: share, **cell, sensitivity.BREAKS: is_out}
+            )
         cells = _with_evidence(cells, gains, question)
     paths: list[dict[str, Any]] = []
     if question.over and evidence is not None and candidate.settings:
@@ -330,8 +332,8 @@ BESIDE = "beside"
 
 def _points(question: Question, mapped: Any) -> dict[str, tuple[float, float]]:
     """By the name of a point of the map, its round trip and losses."""
-    grid = terrain.grid(question)
-    at = terrain.labels(question, grid)
+    grid = sensitivity.grid(question)
+    at = sensitivity.labels(question, grid)
     names = swept(mapped)
     found = {}
     for point, label in zip(grid, at, strict=True):
@@ -345,11 +347,11 @@ def _with_evidence(
 ) -> list[dict[str, Any]]:
     """The map, with what the evidence says of the path itself: it has more runs."""
     own = {one.candidate: one for one in gains if one.goal == question.goal.name}
-    base, loss = terrain.own(question)
+    base, loss = sensitivity.own(question)
     return [
         cell | {"gain": told.gain, "low": told.low, "high": told.high, "n": told.n}
-        if abs(cell[terrain.RTT] - base) < 1e-6 * base
-        and abs(cell[terrain.LOSS] - loss) < 1e-12
+        if abs(cell[sensitivity.RTT] - base) < 1e-6 * base
+        and abs(cell[sensitivity.LOSS] - loss) < 1e-12
         and (told := own.get(cell["candidate"])) is not None
         else cell
         for cell in cells
@@ -362,7 +364,7 @@ def _text(value: Any) -> str:
 
 
 def _contenders(
-    question: Question, log: Log, gains: Sequence[Gain], limits: Sequence[Kept]
+    question: Question, log: Log, gains: Sequence[Gain], limits: Sequence[LimitCheck]
 ) -> list[Candidate]:
     """The finalists that may be advised: those that break no limit and are surely better in the
     goal. Where there is none, and today's setting breaks a limit: those that break none, and
@@ -387,7 +389,7 @@ def _verdict(
     log: Log,
     candidate: Candidate,
     gains: Sequence[Gain],
-    limits: Sequence[Kept],
+    limits: Sequence[LimitCheck],
 ) -> str:
     """The verdict on a candidate, by the gains on `sim` and on the kernel."""
     goal = question.goal.name

@@ -15,8 +15,7 @@ from typing import Any
 from tcplab import _core
 from tcplab._advice import applied, page, phrases
 from tcplab._advice.advice import Advice, read
-from tcplab._advice.goals import measured
-from tcplab._advice.kept import (
+from tcplab._advice.folder import (
     ADVICE,
     APPLY,
     HEAD,
@@ -26,6 +25,7 @@ from tcplab._advice.kept import (
     keep_scripts,
     scripts_of,
 )
+from tcplab._advice.goals import measured
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import Question, question, room
 from tcplab._advice.search import ALSO, BUDGET_S, advised

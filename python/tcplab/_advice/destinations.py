@@ -19,7 +19,7 @@ from tcplab._advice import applied, phrases
 from tcplab._advice.advice import BESIDE, UNDECIDED, UNFINISHED, Advice, harm_in, read
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
-from tcplab._advice.kept import (
+from tcplab._advice.folder import (
     APPLY,
     DESTINATIONS,
     LISTED,

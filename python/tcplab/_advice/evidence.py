@@ -268,9 +268,9 @@ class Preference:
 def preferred(
     several: Sequence[Candidate], rows: pl.DataFrame, goals: Sequence[Goal]
 ) -> tuple[Candidate, Preference | None]:
-    """The best of candidates, by a sieve: what is behind the best in the first goal falls out, then
-    what sends more again than the rest, then what has more latency. Of what is left, the one that
-    asks for least.
+    """The best of candidates, in lexicographic order: those that are surely worse in the first goal
+    are dropped, then those that retransmit more than the rest, then those with more latency. Of the
+    remaining ones, the one that asks for least.
     """
     own = rows.filter(pl.col("candidate").is_in([one.name for one in several]))
     known = {goal.name: goal for goal in goals[1:] if goal.name in CHEAPER}

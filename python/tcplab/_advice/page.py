@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from tcplab import _core
-from tcplab._advice import phrases, terrain, words
+from tcplab._advice import phrases, sensitivity, words
 from tcplab._advice.advice import CHANGE, NOTHING, UNCONFIRMED, UNDECIDED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.levers import TODAY
@@ -187,10 +187,10 @@ def _chart(advice: Advice) -> alt.LayerChart:
 
 
 def _map(advice: Advice) -> list[Block]:
-    cells = terrain.best(advice.cells, advice.question.goal)
-    losses = sorted({one[terrain.LOSS] for one in cells})
-    trips = sorted({one[terrain.RTT] for one in cells})
-    of = {(one[terrain.RTT], one[terrain.LOSS]): one for one in cells}
+    cells = sensitivity.best(advice.cells, advice.question.goal)
+    losses = sorted({one[sensitivity.LOSS] for one in cells})
+    trips = sorted({one[sensitivity.RTT] for one in cells})
+    of = {(one[sensitivity.RTT], one[sensitivity.LOSS]): one for one in cells}
     goal = advice.question.goal
     rows = [
         [f"{phrases.number(trip)} ms", *(_cell(of.get((trip, loss)), goal) for loss in losses)]
@@ -217,7 +217,7 @@ def _cell(cell: Mapping[str, Any] | None, goal: Any) -> str:
         return "-"
     if cell["best"] == TODAY:
         return "today's"
-    if cell["best"] == terrain.UNTOLD:
+    if cell["best"] == sensitivity.UNTOLD:
         return "?"
     gain = [phrases.gain(goal, cell[it]) for it in ("gain", "low", "high")]
     limits = f" ({gain[1]} to {gain[2]})" if cell["low"] != cell["high"] else ""
@@ -225,19 +225,19 @@ def _cell(cell: Mapping[str, Any] | None, goal: Any) -> str:
 
 
 def _drawn_map(cells: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    told = {TODAY: TODAY, terrain.UNTOLD: "cannot be told"}
+    told = {TODAY: TODAY, sensitivity.UNTOLD: "cannot be told"}
     others = [one["best"] for one in cells if one["best"] not in told]
     names = list(dict.fromkeys([*told.values(), *others]))
     rows = [
         {
-            "round trip": f"{phrases.number(one[terrain.RTT])} ms",
-            "loss": phrases.loss(one[terrain.LOSS]),
+            "round trip": f"{phrases.number(one[sensitivity.RTT])} ms",
+            "loss": phrases.loss(one[sensitivity.LOSS]),
             "best": told.get(one["best"], one["best"]),
         }
         for one in cells
     ]
-    trips = [f"{phrases.number(one)} ms" for one in sorted({it[terrain.RTT] for it in cells})]
-    losses = [phrases.loss(one) for one in sorted({it[terrain.LOSS] for it in cells})]
+    trips = [f"{phrases.number(one)} ms" for one in sorted({it[sensitivity.RTT] for it in cells})]
+    losses = [phrases.loss(one) for one in sorted({it[sensitivity.LOSS] for it in cells})]
     base = alt.Chart(data(rows)).encode(
         x=alt.X("loss:N", sort=losses, title="losses by chance", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("round trip:N", sort=trips[::-1], title="round trip"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tcplab._advice import terrain
+from tcplab._advice import sensitivity
 from tcplab._advice.evidence import Gain
 from tcplab._advice.goals import Goal
 from tcplab._advice.levers import word
@@ -154,7 +154,7 @@ def share(value: float) -> str:
 def path(question: Question) -> str:
     """The bottleneck in a few words."""
     lane, flow = question.bottleneck(), question.mine()[0]
-    share = terrain.probability(lane.get("loss"))
+    share = sensitivity.probability(lane.get("loss"))
     losses = "losses as in the file" if share is None else f"losses by chance {loss(share)}"
     first = f"the first of {len(question.points())} paths: " if question.over else ""
     return (

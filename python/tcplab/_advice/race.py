@@ -19,8 +19,8 @@ import polars as pl
 from tcplab._advice import ranges
 from tcplab._advice.evidence import NEAR, preferred
 from tcplab._advice.goals import Goal
-from tcplab._advice.keeping import worst
 from tcplab._advice.levers import BUFFERS, TODAY, Candidate, cost, parameters
+from tcplab._advice.limit_checks import worst
 from tcplab._advice.question import Question
 from tcplab._advice.stages import Laboratory, gains, table
 from tcplab._core import ConfigError
@@ -30,10 +30,10 @@ from tcplab.statistics import FEWEST
 SEEDS = (2, 3, 5)
 """How many seeds each round has. In the first, only the better ones get the second seed."""
 
-KEPT = (6, 4, 3)
+SURVIVORS = (6, 4, 3)
 """How many candidates each round leaves."""
 
-FIRST_KEPT = 12
+FIRST_SURVIVORS = 12
 """So many candidates, and the best value of each setting, get the second seed of the first
 round.
 """
@@ -47,13 +47,13 @@ second and the third.
 """
 
 FEWEST_PATHS = 4
-"""Over fewer of the paths no search is worth its time."""
+"""The fewest paths that a search looks at, where the range has more."""
 
 FEWEST_SETTINGS = 4
-"""Nor among fewer settings."""
+"""The fewest settings among which a search is worth its time."""
 
 ENOUGH = 2.0
-"""Nor if it takes more than so many times the budget."""
+"""The most that a search may take, in budgets; if it takes longer, nothing is tried."""
 
 
 @dataclass
@@ -155,7 +155,7 @@ def race(laboratory: Laboratory) -> Race:
         )
     found.singles = _singles(alive, ranked)
     found.promising = [it for it in found.singles.values() if ranked[it.name] < ranked[TODAY]]
-    best, combined = _best(alive, ranked, KEPT[0]), _combined(found.singles, ranked)
+    best, combined = _best(alive, ranked, SURVIVORS[0]), _combined(found.singles, ranked)
     # The best two first: they go on, whatever the time.
     alive = list(dict.fromkeys([*best[:2], *combined, *best[2:]]))
     for round_, name in ((1, "race-2"), (2, "race-3")):
@@ -174,7 +174,7 @@ def race(laboratory: Laboratory) -> Race:
             break
         # A part of a candidate that does as well takes its place: after each of the best two, its
         # parts, since what comes last goes first where time is short.
-        best = _best(alive, ranked, KEPT[1])
+        best = _best(alive, ranked, SURVIVORS[1])
         parts = {one: [one.without(it.key) for it in one.settings] for one in best[:2]}
         ordered = [it for one in best for it in (one, *parts.get(one, ())) if it.settings]
         alive = list(dict.fromkeys(ordered))
@@ -228,7 +228,7 @@ def _round_of_all(
         tried += tuned
     found.rounds.append((len(tried), 1))
     found.barred = _barred(tried, found.rows, course.question)
-    own = [*_best(tried, ranked, FIRST_KEPT), *_singles(tried, ranked).values()]
+    own = [*_best(tried, ranked, FIRST_SURVIVORS), *_singles(tried, ranked).values()]
     alive = course.fitting(list(dict.fromkeys(own)), 1, SEEDS[0] - 1)
     course.turn("race-1-again", alive, range(seed + 1, seed + SEEDS[0]))
     names = [TODAY, *(it.name for it in alive)]
@@ -239,7 +239,7 @@ def _round_of_all(
 
 
 def regrets(rows: pl.DataFrame, question: Question) -> dict[str, float]:
-    """By candidate, today included, how far it falls behind the best where it does so most."""
+    """The maximum regret of each candidate over all paths, today's setting included."""
     own = gains(rows, question.goal, TODAY)
     means = own.group_by("candidate", "point", maintain_order=True).agg(pl.col("gain").mean())
     points = means.select("point").unique(maintain_order=True)
@@ -257,7 +257,7 @@ def regrets(rows: pl.DataFrame, question: Question) -> dict[str, float]:
 
 
 def differs(rows: pl.DataFrame, question: Question) -> bool:
-    """Whether any setting does otherwise with another seed, over the same path."""
+    """Whether results vary with the seed, for any setting over the same path."""
     names = [goal.name for goal in question.goals]
     several = rows.group_by("candidate", "point").agg(pl.col(name).n_unique() for name in names)
     return any(max(several[name].to_list(), default=0) > 1 for name in names)
@@ -372,7 +372,7 @@ def _finalists(
     first, _ = preferred(near, rows, question.goals)
     parts = [first.without(it.key) for it in first.settings if len(first.settings) > 1]
     others = [one for one in ordered if not _does_the_same(one, first, rows, goal)]
-    return list(dict.fromkeys([first, *parts, *others]))[: KEPT[2]]
+    return list(dict.fromkeys([first, *parts, *others]))[: SURVIVORS[2]]
 
 
 def _does_the_same(one: Candidate, other: Candidate, rows: pl.DataFrame, goal: Goal) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core
-from tcplab._advice import causes, terrain
+from tcplab._advice import causes, sensitivity
 from tcplab._advice.advice import (
     BESIDE,
     EVIDENCE,
@@ -28,8 +28,8 @@ from tcplab._advice.goals import TIMES
 from tcplab._advice.levers import TODAY, Candidate
 from tcplab._advice.question import Question
 from tcplab._advice.race import differs, race
+from tcplab._advice.sensitivity import milliseconds
 from tcplab._advice.stages import Laboratory, table
-from tcplab._advice.terrain import milliseconds
 from tcplab._results.results import Results
 from tcplab._text.english import counted, were
 from tcplab.statistics import FEWEST
@@ -469,13 +469,13 @@ def _map(search: _Search) -> None:
     question, log = search.question, search.log
     if not log.finalists:
         return
-    whole = terrain.grid(question)
+    whole = sensitivity.grid(question)
     if not whole:
         return
     grid, contenders = whole, _contenders(search)
-    for size, most in ((terrain.WHOLE, 4), (terrain.COARSE, 2), (terrain.CROSS, 1)):
-        grid, contenders = terrain.grid(question, size), _contenders(search)[:most]
-        runs = (1 + len(contenders)) * len(grid) * terrain.SEEDS
+    for size, most in ((sensitivity.WHOLE, 4), (sensitivity.COARSE, 2), (sensitivity.CROSS, 1)):
+        grid, contenders = sensitivity.grid(question, size), _contenders(search)[:most]
+        runs = (1 + len(contenders)) * len(grid) * sensitivity.SEEDS
         if search.cost_s(runs) <= search.laboratory.left_s():
             break
     if not contenders or not search.has_time(runs, "the map of round trips and losses"):
@@ -485,7 +485,7 @@ def _map(search: _Search) -> None:
             f"the map has {len(grid)} of {len(whole)} round trips and losses, and "
             f"{counted(len(contenders), 'setting')}"
         )
-    seeds = range(question.seed + 3 * FRESH, question.seed + 3 * FRESH + terrain.SEEDS)
+    seeds = range(question.seed + 3 * FRESH, question.seed + 3 * FRESH + sensitivity.SEEDS)
     with search.stage(MAP, f"map      {len(grid)} other round trips and losses"):
         search.laboratory.run(MAP, [Candidate(), *contenders], grid, seeds)
 

@@ -204,5 +204,5 @@ def gains(rows: pl.DataFrame, goal: Goal, baseline: str) -> pl.DataFrame:
 
 
 def logarithm(one: float, other: float, goal: Goal) -> float:
-    """The logarithm of a ratio, of which neither part is nothing."""
+    """The logarithm of a ratio of two values, each of at least the least that counts."""
     return 0.0 if one == other else math.log(max(one, goal.least) / max(other, goal.least))

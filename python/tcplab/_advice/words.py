@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from tcplab._advice import terrain
+from tcplab._advice import sensitivity
 from tcplab._advice.advice import (
     BESIDE,
     NOTHING,
@@ -18,8 +18,8 @@ from tcplab._advice.advice import (
 )
 from tcplab._advice.evidence import DELAY_BESIDE, Gain
 from tcplab._advice.goals import GOALS, Goal
-from tcplab._advice.keeping import BROKEN, EXCEEDED, KEPT, Kept
 from tcplab._advice.levers import TODAY, Candidate
+from tcplab._advice.limit_checks import BROKEN, EXCEEDED, KEPT, LimitCheck
 from tcplab._advice.limits import Limit
 from tcplab._advice.phrases import (
     change,
@@ -132,7 +132,7 @@ def _fresh(advice: Advice, gain: Gain) -> str:
     return f", by {' and '.join(fresh)} that the search did not use" if fresh else ""
 
 
-def _mended(advice: Advice, broken: Kept) -> str:
+def _mended(advice: Advice, broken: LimitCheck) -> str:
     """The number with the change and today, and the limit that only the first keeps."""
     own = next(
         one
@@ -147,7 +147,7 @@ def _mended(advice: Advice, broken: Kept) -> str:
     )
 
 
-def _limit(advice: Advice, kept: Kept) -> Limit:
+def _limit(advice: Advice, kept: LimitCheck) -> Limit:
     return next(one for one in advice.question.limits if one.text == kept.limit)
 
 
@@ -288,7 +288,7 @@ def _nothing(advice: Advice) -> str:
     )
 
 
-def _kept_by_none(advice: Advice, broken: Kept) -> str:
+def _kept_by_none(advice: Advice, broken: LimitCheck) -> str:
     """That today's setting breaks a limit, and what comes nearest to it."""
     limit = _limit(advice, broken)
     others = [
@@ -387,17 +387,17 @@ def _barred(advice: Advice, limit: Limit) -> str:
     return "; ".join([*named, *rest])
 
 
-def _keeps(one: Kept, goal: Goal) -> str:
+def _keeps(one: LimitCheck, goal: Goal) -> str:
     verb = {KEPT: "keeps it", BROKEN: "breaks it", EXCEEDED: "breaks it on average"}
     said = verb.get(one.verdict, "keeps it on average, and not surely")
     return f"{said}, with {_number_of(one, goal)}"
 
 
-def _number_of(one: Kept, goal: Goal) -> str:
+def _number_of(one: LimitCheck, goal: Goal) -> str:
     return f"{goal.words} {_value_of(one, goal)}"
 
 
-def _value_of(one: Kept, goal: Goal) -> str:
+def _value_of(one: LimitCheck, goal: Goal) -> str:
     unit = f" {goal.unit}" if goal.unit else ""
     limits = ""
     if one.low is not None and one.high is not None and one.low != one.high:
@@ -485,25 +485,26 @@ def flips(advice: Advice) -> list[str]:
     """Where something else does best, along the losses at the path's round trip, and along the
     round trips at its losses.
     """
-    cells = terrain.best(advice.cells, advice.question.goal)
+    cells = sensitivity.best(advice.cells, advice.question.goal)
     if not cells:
         return []
-    base, share = terrain.own(advice.question)
+    base, share = sensitivity.own(advice.question)
     found = []
-    row = sorted((one for one in cells if abs(one[terrain.RTT] - base) < 1e-6 * base + 1e-9),
-                 key=lambda one: one[terrain.LOSS])  # fmt: skip
-    column = sorted((one for one in cells if abs(one[terrain.LOSS] - share) < 1e-12),
-                    key=lambda one: one[terrain.RTT])  # fmt: skip
+    row = sorted((one for one in cells if abs(one[sensitivity.RTT] - base) < 1e-6 * base + 1e-9),
+                 key=lambda one: one[sensitivity.LOSS])  # fmt: skip
+    column = sorted((one for one in cells if abs(one[sensitivity.LOSS] - share) < 1e-12),
+                    key=lambda one: one[sensitivity.RTT])  # fmt: skip
     if len({one["best"] for one in row}) > 1:
-        found.append(f"At {number(base)} ms, by loss: {_runs(row, terrain.LOSS, loss)}.")
+        found.append(f"At {number(base)} ms, by loss: {_runs(row, sensitivity.LOSS, loss)}.")
     if len({one["best"] for one in column}) > 1:
-        found.append(f"At {loss(share)} loss, by round trip: "
-                     f"{_runs(column, terrain.RTT, lambda ms: f'{number(ms)} ms')}.")  # fmt: skip
+        runs = _runs(column, sensitivity.RTT, lambda ms: f"{number(ms)} ms")
+        found.append(f"At {loss(share)} loss, by round trip: {runs}.")
     if not found:
         usual = max(cells, key=lambda one: sum(one["best"] == it["best"] for it in cells))["best"]
         others = [one for one in cells if one["best"] != usual]
         places = ", ".join(
-            f"{_today(one['best'])} at {number(one[terrain.RTT])} ms and {loss(one[terrain.LOSS])}"
+            f"{_today(one['best'])} at {number(one[sensitivity.RTT])} ms and "
+            f"{loss(one[sensitivity.LOSS])}"
             for one in others
         )
         found.append(
@@ -514,7 +515,7 @@ def flips(advice: Advice) -> list[str]:
 
 
 def _today(name: str) -> str:
-    if name == terrain.UNTOLD:
+    if name == sensitivity.UNTOLD:
         return "none that can be told"
     return "today's setting" if name == TODAY else name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tcplab._advice.kept import ADVICE, DESTINATIONS
+from tcplab._advice.folder import ADVICE, DESTINATIONS
 from tcplab._core import ConfigError
 from tcplab._text.cells import LEFT, Column
 from tcplab._text.plain_tables import table, wrapped

@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
-        """Reports an invalid argument, and exits. The usage, which has up to fifteen lines, is shown
-        by `--help`: here it would hide the mistake.
+        """Reports an invalid argument, and exits. The usage has up to fifteen lines, which would
+        hide the mistake; `--help` shows it.
         """
         self.exit(2, f"{self.prog}: error: {printable(message)}\nTry: {self.prog} --help\n")

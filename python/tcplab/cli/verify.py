@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 import tcplab
-from tcplab._advice.kept import ADVICE, DESTINATIONS, is_asked, is_listed
+from tcplab._advice.folder import ADVICE, DESTINATIONS, is_asked, is_listed
 from tcplab._core import printable
 from tcplab.cli import _arguments
 from tcplab.cli._output import say

@@ -200,7 +200,7 @@ impl Loss {
     }
 
     /// A timeout does not mark segments lost that left after this: they were sent less than the last
-    /// RTT and the reordering window ago (`tcp_is_rack`).
+    /// RTT ago.
     pub fn spared_after(&self, context: Context<'_>, sack: bool) -> Time {
         let Context { now, settings } = context;
         if settings.rack && sack {

@@ -15,7 +15,7 @@ from tcplab._advice.limits import MOST, Limit
 
 
 @dataclass(frozen=True)
-class Kept:
+class LimitCheck:
     """A setting and a limit, on the path where the setting is nearest to the limit or furthest
     beyond it.
     """
@@ -74,7 +74,7 @@ def _means(rows: pl.DataFrame, goal: Goal) -> list[tuple[str, str, float]]:
     return [(str(name), str(point), float(mean)) for name, point, mean in means.iter_rows()]
 
 
-def kept(rows: pl.DataFrame, limits: Sequence[Limit], backend: str) -> list[Kept]:
+def kept(rows: pl.DataFrame, limits: Sequence[Limit], backend: str) -> list[LimitCheck]:
     """Whether each candidate, today's setting included, keeps each limit: on one path by the 95 %
     interval of its mean, over several by the 99 % interval (normal data) of the path where it is
     nearest to the limit or furthest beyond it.
@@ -94,7 +94,7 @@ def kept(rows: pl.DataFrame, limits: Sequence[Limit], backend: str) -> list[Kept
 
 def _on_path(
     limit: Limit, where: tuple[str, str, str], rows: pl.DataFrame, *, several: bool
-) -> Kept:
+) -> LimitCheck:
     values = rows[limit.goal.name].fill_null(0.0).to_list()
     mean = sum(values) / len(values)
     low: float | None
@@ -117,4 +117,4 @@ def _on_path(
         ends = [limit.is_broken_by(low), limit.is_broken_by(high)]
         verdict = BROKEN if all(ends) else verdict if any(ends) else KEPT
     name, backend, point = where
-    return Kept(limit.text, name, backend, point, mean, low, high, len(values), verdict)
+    return LimitCheck(limit.text, name, backend, point, mean, low, high, len(values), verdict)

@@ -20,7 +20,7 @@ ADVICE = "advice.json"
 QUESTION = "question.toml"
 
 DESTINATIONS = "destinations.json"
-"""The same of advice for several destinations."""
+"""Like `ADVICE`, for several destinations."""
 
 HEAD = "# What `tcplab advise` was asked.\n"
 """The first line of a question."""
