@@ -31,6 +31,9 @@ UNCONFIRMED, UNFINISHED = "not confirmed", "unfinished"
 """Verdicts: the kernel does not confirm the simulator; the search was stopped before the evidence.
 """
 
+STOPPED = "Stopped before its end: what is said rests on the runs until then."
+"""The note of a search that was stopped."""
+
 FORMAT = 1
 """Of the JSON; it changes when what a program relies on does."""
 

@@ -104,8 +104,12 @@ def keep_scripts(folder: Path, scripts: Mapping[str, str], previous: list[str]) 
     are removed, since they no longer hold; other files stay.
     """
     for name in previous:
+        path = folder / APPLY / name
         with suppress(OSError):
-            (folder / APPLY / name).unlink()
+            path.unlink()
+            # Only what is empty goes.
+            path.parent.rmdir()
+            (folder / APPLY).rmdir()
     for name, text in scripts.items():
         path = folder / APPLY / name
         path.parent.mkdir(parents=True, exist_ok=True)

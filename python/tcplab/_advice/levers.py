@@ -105,6 +105,8 @@ def _place(order: Sequence[str], key: str) -> int:
 
 def word(value: Any) -> str:
     """A value in a few words."""
+    if value is None:
+        return "none"
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, Mapping):

@@ -16,6 +16,7 @@ from tcplab._advice.advice import (
     BESIDE,
     EVIDENCE,
     REFINEMENT,
+    STOPPED,
     WHILE,
     Advice,
     Log,
@@ -132,9 +133,7 @@ def advised(
         if MAP in also:
             _map(search)
     except KeyboardInterrupt:
-        search.log.notes.append(
-            "Stopped before its end: what is said rests on the runs until then."
-        )
+        search.log.notes.append(STOPPED)
         return search.conclude(), True
     return search.conclude(), False
 

@@ -11,6 +11,7 @@ from tcplab._advice import sensitivity
 from tcplab._advice.advice import (
     BESIDE,
     NOTHING,
+    STOPPED,
     UNCONFIRMED,
     UNDECIDED,
     Advice,
@@ -567,10 +568,8 @@ def left_out(advice: Advice) -> list[str]:
     found = list(advice.log.notes)
     for stage, had in advice.seeds().items():
         if had < (wanted := advice.log.seeds.get(stage, had)):
-            found.append(
-                f"Shortened to keep to the budget: {STAGES[stage]} {had} in place of "
-                f"{counted(wanted, 'seed')}."
-            )
+            why = "Stopped" if STOPPED in advice.log.notes else "Shortened to keep to the budget"
+            found.append(f"{why}: {STAGES[stage]} {had} in place of {counted(wanted, 'seed')}.")
     examined = {one.candidate for one in advice.gains}
     if advice.log.barred is not None and advice.log.barred not in examined:
         found.append(
