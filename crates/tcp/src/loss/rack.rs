@@ -199,8 +199,8 @@ impl Loss {
         self.scoreboard.detect_by_time(is_later, left)
     }
 
-    /// A timeout does not mark segments lost that left after this: they were sent less than the last
-    /// RTT ago.
+    /// A timeout does not mark segments lost that left after this: they were sent less than the
+    /// last RTT ago.
     pub fn spared_after(&self, context: Context<'_>, sack: bool) -> Time {
         let Context { now, settings } = context;
         if settings.rack && sack {
