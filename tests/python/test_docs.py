@@ -260,7 +260,7 @@ def test_all_kinds_of_code_blocks_are_tested() -> None:
     ],
     ids=lambda entry: entry.name,
 )
-def test_the_gallery_draws_what_it_finds(entry: gallery.Entry) -> None:
+def test_gallery_charts_contain_data(entry: gallery.Entry) -> None:
     chart = entry.chart().read_text(encoding="utf-8")
     # A chart without a mark of data is empty.
     assert re.search(

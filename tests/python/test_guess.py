@@ -93,7 +93,7 @@ def test_ecn_marks_indicate_dctcp(tmp_path: Path) -> None:
 def test_an_algorithm_that_linux_does_not_have_is_unknown(tmp_path: Path) -> None:
     table = lab.capture.congestion_control(captured(tmp_path, "copa"))
     assert table["guess"].to_list() == ["unknown"]
-    assert table["evidence"][0].startswith("like none enough, most like ")
+    assert table["evidence"][0].startswith("no algorithm matches well enough; closest: ")
 
 
 def test_captures_with_too_little_evidence_are_unknown(tmp_path: Path) -> None:

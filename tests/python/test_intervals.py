@@ -158,7 +158,7 @@ def test_of_symmetrical_values_the_interval_is_students() -> None:
     assert found.method == "Student's t"
 
 
-def test_of_skewed_values_the_interval_reaches_further_to_their_side() -> None:
+def test_intervals_of_skewed_values_extend_towards_the_tail() -> None:
     values = [2.0**k for k in range(10)]
     found = statistics.interval(values)
     plain = statistics.interval(values, assume="normal")

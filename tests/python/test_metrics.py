@@ -135,7 +135,7 @@ def test_a_warm_up_ends_where_goodput_is_steady() -> None:
     assert [row["warm_up_s"] for row in rows] == [10.0, None]
 
 
-def test_the_delay_of_a_queue_is_what_waits_over_what_leaves() -> None:
+def test_queue_delay_is_backlog_over_departure_rate() -> None:
     # 12.5 kB wait and 125 kB leave in 0.1 s: 10 ms. Then nothing waits while 250 kB leave, and then
     # 50 kB wait while nothing leaves, which counts as no delay: on average 10 * 125 / 375 ms.
     links = pl.DataFrame(

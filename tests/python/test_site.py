@@ -144,7 +144,7 @@ def test_axe_finds_no_serious_accessibility_problem(name: str, scheme: str, open
 
 
 @pytest.mark.parametrize("name", MAIN)
-def test_a_phone_shows_the_width_of_a_page(name: str, opened: Any) -> None:
+def test_pages_fit_a_phone_screen(name: str, opened: Any) -> None:
     page = opened(name, **PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 

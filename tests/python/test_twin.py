@@ -103,7 +103,7 @@ def test_random_losses_are_distinguished_from_queue_overflows(tmp_path: Path) ->
     assert least <= 200
 
 
-def test_a_twin_that_differs_from_the_capture_is_not_vouched_for(
+def test_a_twin_that_differs_from_the_capture_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, twin = captured(tmp_path), tmp_path / "twin.toml"

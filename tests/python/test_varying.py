@@ -66,7 +66,7 @@ def test_a_variant_has_a_name_in_tables_and_on_the_screen(tcplab: Command, tmp_p
     assert done.stdout.split()[0] == "variant"
 
 
-def test_editors_know_that_a_parameter_may_stand_for_a_value() -> None:
+def test_json_schema_allows_parameters_as_values() -> None:
     experiment: dict[str, Any] = {
         "duration": "$long",
         "network": {"dumbbell": {"pairs": "$n", "rate": "1 Mbit/s", "delay": "$rtt"}},

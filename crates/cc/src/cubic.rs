@@ -10,7 +10,7 @@
 //!
 //! The window is in whole segments; growth by less than one is kept as credit (`Window::grow`).
 
-use crate::slow_start::{HyStart, SlowStart};
+use crate::slow_start::{HyStartPlusPlus, SlowStart};
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
     Left, Marks, Preset, Window, above_zero, defaults, share,
@@ -160,7 +160,7 @@ impl Cubic {
             alpha: 3.0 * (1.0 - config.beta) / (1.0 + config.beta),
             window,
             slow_start: if config.hystart {
-                SlowStart::HyStart(HyStart::unpaced())
+                SlowStart::HyStartPlusPlus(HyStartPlusPlus::unpaced())
             } else {
                 SlowStart::Standard
             },

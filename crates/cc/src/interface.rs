@@ -369,8 +369,8 @@ pub struct RateSample {
     pub lost: u64,
 }
 
-/// The timestamps of an ACK, each in milliseconds of the clock of the end that set it. Clocks are
-/// at one when the experiment begins.
+/// The timestamps of an ACK, each in milliseconds of the clock of the end that set it. All clocks
+/// start at 1 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
     /// When the ACK was sent by the receiver.

@@ -2,20 +2,20 @@
 //!
 //! | file | variant |
 //! |---|---|
-//! | `classic` | `HyStart` of 2008, as in Linux |
-//! | `hystart` | `HyStart++` (RFC 9406) |
+//! | `hystart` | `HyStart` of 2008, as in Linux |
+//! | `hystart_plus_plus` | `HyStart++` (RFC 9406) |
 //! | `limited` | limited slow start (RFC 3742) |
 //!
 //! An algorithm has a parameter `slow_start` of type [`Kind`] and a [`SlowStart`] made from it,
 //! passes each ACK to [`SlowStart::on_ack`], grows by the remaining credit, and reports congestion:
 //! `newreno.rs` is the example.
 
-mod classic;
 mod hystart;
+mod hystart_plus_plus;
 mod limited;
 
-pub use classic::Classic;
 pub use hystart::HyStart;
+pub use hystart_plus_plus::HyStartPlusPlus;
 pub use limited::Limited;
 
 use crate::kernel::micros;
@@ -32,10 +32,10 @@ pub enum Kind {
     Standard,
     /// Standard slow start with an exit by `HyStart` of 2008.
     #[serde(rename = "hystart")]
-    Classic,
+    HyStart,
     /// Standard slow start with an exit by `HyStart++`, the first time (RFC 9406).
     #[serde(rename = "hystart++")]
-    HyStart,
+    HyStartPlusPlus,
     /// Standard slow start up to a window, and slower growth beyond (RFC 3742).
     #[serde(rename = "limited")]
     Limited,
@@ -47,9 +47,9 @@ pub enum SlowStart {
     /// Until `ssthresh` or a loss.
     Standard,
     /// Until `HyStart` of 2008 ends it.
-    Classic(Classic),
-    /// Until `HyStart++` ends the first one.
     HyStart(HyStart),
+    /// Until `HyStart++` ends the first one.
+    HyStartPlusPlus(HyStartPlusPlus),
     /// Slower growth beyond a window.
     Limited(Limited),
 }
@@ -60,8 +60,8 @@ impl SlowStart {
     pub fn new(kind: Kind, max_ssthresh: NonZeroU64) -> Self {
         match kind {
             Kind::Standard => Self::Standard,
-            Kind::Classic => Self::Classic(Classic::default()),
-            Kind::HyStart => Self::HyStart(HyStart::unpaced()),
+            Kind::HyStart => Self::HyStart(HyStart::default()),
+            Kind::HyStartPlusPlus => Self::HyStartPlusPlus(HyStartPlusPlus::unpaced()),
             Kind::Limited => Self::Limited(Limited::new(max_ssthresh)),
         }
     }
@@ -77,17 +77,17 @@ impl SlowStart {
             return credit;
         }
         match self {
-            Self::Classic(classic) => {
+            Self::HyStart(hystart) => {
                 if let Some(rtt) = ack.rtt {
                     let least = micros(flow.min_rtt.min(rtt));
-                    if classic.is_over(flow, window.cwnd(), micros(rtt), least) {
+                    if hystart.is_over(flow, window.cwnd(), micros(rtt), least) {
                         window.leave_slow_start();
                     }
                 }
                 window.slow_start(credit)
             }
             // RFC 9406 §4.3: later slow starts end at `ssthresh`.
-            Self::HyStart(hystart) if window.in_first_slow_start() => {
+            Self::HyStartPlusPlus(hystart) if window.in_first_slow_start() => {
                 let rest = window.slow_start(hystart.credit(credit));
                 if hystart.on_ack(ack) {
                     window.leave_slow_start();
@@ -98,23 +98,25 @@ impl SlowStart {
                 let worth = limited.credit(window.cwnd(), credit);
                 window.slow_start(worth)
             }
-            Self::Standard | Self::HyStart(_) => window.slow_start(credit),
+            Self::Standard | Self::HyStartPlusPlus(_) => window.slow_start(credit),
         }
     }
 
     /// Congestion was signalled: another slow start begins after a timeout.
     pub fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
         if event.cause == Cause::Timeout
-            && let Self::Classic(classic) = self
+            && let Self::HyStart(hystart) = self
         {
-            *classic = Classic::beginning(flow);
+            *hystart = HyStart::beginning(flow);
         }
     }
 
     /// Whether `HyStart++` has slowed growth and not yet ended it.
     pub fn is_conservative(&self, window: &Window) -> bool {
         match self {
-            Self::HyStart(hystart) => window.in_first_slow_start() && hystart.is_conservative(),
+            Self::HyStartPlusPlus(hystart) => {
+                window.in_first_slow_start() && hystart.is_conservative()
+            }
             _ => false,
         }
     }

@@ -17,7 +17,7 @@
 //! | the result, and its id | [`Plan`], `id` |
 //! | a stored result, read back | `stored` |
 //! | features that not every backend runs | [`support`] |
-//! | mistakes and their places | [`Mistake`], `suggest`, `origin` |
+//! | mistakes and their places; the line of a place | [`Mistake`], `suggest`, `origin`; `document` (`located`), `toml_tree` |
 //!
 //! ```
 //! let document = tcplab_model::from_toml(r#"

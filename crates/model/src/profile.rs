@@ -76,7 +76,7 @@ impl Profile {
     fn table(self) -> Table {
         match self {
             Self::Rfc => rfc(),
-            Self::Linux612 => linux(),
+            Self::Linux612 => linux_6_12(),
             Self::Linux61 => linux_6_1(),
             Self::Linux2626 => systems::linux_2_6_26(),
             Self::Linux2620 => systems::linux_2_6_20(),
@@ -170,7 +170,7 @@ fn rfc() -> Table {
 }
 
 /// Linux 6.12. Names are the kernel's.
-fn linux() -> Table {
+fn linux_6_12() -> Table {
     table! {
         flavour: Flavour::Linux, "net/ipv4/tcp_*.c";
         cc: CongestionControl::named("cubic"), "DEFAULT_TCP_CONG in net/ipv4/Kconfig";
@@ -242,7 +242,7 @@ fn linux() -> Table {
 /// Linux 6.1.
 fn linux_6_1() -> Table {
     table_like! {
-        linux();
+        linux_6_12();
         syn_linear_timeouts: 0, "added in 6.5";
     }
 }

@@ -41,6 +41,10 @@
 //! | the sender's coordinators: an ACK; the next segment; RTO; tail loss probes (TLP) | `sender::on_ack`; `sender::output`; `sender::rto_timer`; `sender::tail_probe` |
 //! | recovery; reordering; undo; segments of another size | `sender::recovery`; `sender::reordering`; `sender::undo`; `sender::resegment` |
 //! | F-RTO: begun by an RTO; ACKs until it ends | `sender::recovery` (`on_timeout`, `process_loss`) |
+//! | DSACK: received; sent | `sender::on_ack` (`take_sack`, `take_dsack`); `receiver` (`note_duplicate`) |
+//! | backoff of the RTO: when; by how much | `sender::recovery` (`on_timeout`); `tcplab_transport::Rtt` (`back_off`) |
+//! | slow start after idle; the decay of an unused window | `sender::output` (`cwnd_restart`); `sender::validation` |
+//! | a segment that the host's queue refuses | `sender::refusal`; `endpoint::small_queue` (`on_refused`) |
 //! | rate samples; window validation | `sender::sampling`; `sender::validation` |
 //! | scoreboard, loss detection, RACK, TLP, duplicate ACKs, undo | `loss` and its folder |
 //! | the controller, rounds, growth; proportional rate reduction (PRR) | `congestion`; `congestion::reduction` (`CwndReduction`) |
@@ -54,7 +58,7 @@
 //! | path MTU: the size and the search for it; the sender's response; ICMP notices and black holes | `departure::path_mtu`; `sender::path_mtu`; `endpoint::path_mtu` |
 //! | the sender's timer; the kernel's timer wheel | `timer`; `timer::wheel` |
 //! | ECN; accurate ECN | `ecn`; `accurate_ecn` |
-//! | reassembly, receive window, SACK blocks of an ACK | `receiver` (`receive`, `select_window`, `with_sack`) |
+//! | reassembly, receive window, SACK blocks of an ACK | `receiver` (`receive`, `select_window`, `sack_blocks`) |
 //! | Linux's receiver: window autotuning; memory; list of out-of-order ranges | `receiver::autotune`; `receiver::skb`; `receiver::sack_blocks` |
 //! | delayed, quick and compressed ACKs | `delayed_ack`; `delayed_ack::linux` |
 //! | segments; GRO; sequence numbers | `segment`; `segment::gro`; `seq` |

@@ -30,7 +30,7 @@ class Goal:
     least: float = 1e-9
     """The least value that a ratio is formed with, in place of zero."""
     worth: float = 0.02
-    """A gain of less is not worth a change, nor one setting more."""
+    """A smaller gain justifies neither a change nor an additional setting."""
 
     def behind(self, gain: float, best: float) -> float:
         """How far a gain is behind the best, as a part of what is worth a change."""

@@ -517,7 +517,7 @@ def flips(advice: Advice) -> list[str]:
 
 def _today(name: str) -> str:
     if name == sensitivity.UNTOLD:
-        return "none that can be told"
+        return "no significant difference"
     return "today's setting" if name == TODAY else name
 
 

@@ -189,7 +189,7 @@ def verdict(packets: pl.DataFrame, flow: dict[str, Any]) -> tuple[str, float | N
     name, certainty = guess(found)
     evidence = ", ".join(words(seen, found))
     if certainty < LEAST_CERTAINTY:
-        return UNKNOWN, certainty, f"like none enough, most like {name}: {evidence}"
+        return UNKNOWN, certainty, f"no algorithm matches well enough; closest: {name}: {evidence}"
     return name, certainty, evidence
 
 

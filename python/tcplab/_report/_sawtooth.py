@@ -16,7 +16,7 @@ CUBIC_C = 0.4
 """Segments per second cubed, of CUBIC's growth (RFC 9438 §5.1)."""
 
 LEAST_SHARE = 0.5
-"""Of a receive buffer, the share that is certain to be offered as window."""
+"""The least share of the receive buffer that is advertised as window."""
 
 Plan = dict[str, Any]
 

@@ -1,14 +1,14 @@
 //! CUBIC as computed by Linux (`tcp_cubic.c`), to the integer.
 //!
 //! Differences from RFC 9438: time is in jiffies of a millisecond, and seconds of the curve in
-//! 1/1024. The price of a segment (`cnt`) is a whole number, computed at most once a jiffy. Reno's
-//! window is followed with a single slope, that of congestion avoidance below the old window. A
-//! timeout resets everything. Growth without a plateau is at least 5 % a round trip. `HyStart` is
-//! the one of 2008 (`slow_start::classic`).
+//! 1/1024. The number of ACKed segments per increment of the window (`cnt`) is whole, computed at
+//! most once a jiffy. Reno's window is followed with a single slope, that of congestion avoidance
+//! below the old window. A timeout resets everything. Growth without a plateau is at least 5 % a
+//! round trip. `HyStart` is the one of 2008 (`slow_start::hystart`).
 
 use super::Config;
 use crate::kernel::{jiffies, micros};
-use crate::slow_start::Classic;
+use crate::slow_start::HyStart;
 use crate::{Ack, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window};
 use tcplab_units::Duration;
 
@@ -18,7 +18,7 @@ const SCALE: u64 = 1024;
 const TIME_BITS: u32 = 10;
 /// Jiffies a second.
 const HZ: u64 = 1000;
-/// The maximum price of a segment without a plateau ahead.
+/// The most ACKed segments per increment of the window (`cnt`) without a plateau ahead.
 const MOST_WITHOUT_PLATEAU: u64 = 20;
 
 /// The kernel's CUBIC, for one flow.
@@ -31,7 +31,7 @@ pub(crate) struct KernelCubic {
     fast_convergence: bool,
     tcp_friendly: bool,
     window: Window,
-    hystart: Option<Classic>,
+    hystart: Option<HyStart>,
     /// Minimum RTT in microseconds; 0 until there is one.
     delay_min: u64,
     curve: Curve,
@@ -67,13 +67,13 @@ impl KernelCubic {
             fast_convergence: config.fast_convergence,
             tcp_friendly: config.tcp_friendly,
             window: config.window(init),
-            hystart: config.hystart.then(Classic::default),
+            hystart: config.hystart.then(HyStart::default),
             delay_min: 0,
             curve: Curve::default(),
         }
     }
 
-    /// Computes the price of a segment (`bictcp_update`).
+    /// Computes the ACKed segments per increment of the window, `cnt` (`bictcp_update`).
     fn update(&mut self, now: u64, acked: u64) {
         let cwnd = self.window.cwnd();
         let delay_min = self.delay_min.div_ceil(1000 * 1000 / HZ);
@@ -133,7 +133,7 @@ impl KernelCubic {
         self.curve = Curve::default();
         self.delay_min = 0;
         if let Some(hystart) = &mut self.hystart {
-            *hystart = Classic::beginning(flow);
+            *hystart = HyStart::beginning(flow);
         }
     }
 

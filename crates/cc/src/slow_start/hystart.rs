@@ -1,217 +1,134 @@
-//! HyStart++ (RFC 9406): leave the first slow start when delay grows, before the queue overflows.
+//! HyStart of 2008, as in Linux: leave slow start when the ACKs of a round are closely spaced for
+//! half a minimum RTT, or when delay has grown by an eighth (between 4 and 16 ms).
 //!
-//! When the minimum RTT of a round exceeds that of the last round by an eighth, growth slows to a
-//! quarter (conservative slow start, CSS). If delay falls again, the cause was jitter and slow
-//! start resumes; if not within five rounds, slow start is over.
-//!
-//! The sender counts rounds. [`SlowStart`](super::SlowStart) asks for the usable credit while
-//! [`Window::in_first_slow_start`](crate::Window::in_first_slow_start) (RFC 9406 §4.3), and then
-//! whether slow start ends.
+//! Ha, Rhee: Taming the elephants: new TCP slow start, 2011; `tcp_cubic.c`.
 
-use crate::Ack;
-use tcplab_units::Duration;
+use crate::FlowState;
+use crate::kernel::micros;
+use tcplab_units::Time;
 
-const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
-const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
-const MIN_RTT_DIVISOR: u64 = 8;
-const N_RTT_SAMPLE: u32 = 8;
-const CSS_GROWTH_DIVISOR: u64 = 4;
-const CSS_ROUNDS: u32 = 5;
-/// `L`: the growth limit of one ACK without pacing.
-const LIMIT_UNPACED: u64 = 8;
+/// The minimum window for an exit.
+const LOW_WINDOW: u64 = 16;
+/// The largest spacing of ACKs in a train.
+const ACK_DELTA_US: u64 = 2000;
+const MIN_SAMPLES: u32 = 8;
+const DELAY_MIN_US: u64 = 4000;
+const DELAY_MAX_US: u64 = 16_000;
+/// The largest segmentation offload packet in bytes, which may delay ACKs: 64 KiB less room for
+/// headers (`sk_dst_gso_max_size`).
+const GSO_BYTES: u64 = 65_536 - 321;
+/// The maximum allowance for that.
+const MOST_ACK_DELAY_US: u64 = 1000;
 
-/// Tracks the RTTs of one slow start.
+/// Tracks the ACKs and RTTs of one slow start. Times are in microseconds.
 #[derive(Clone, Debug)]
 pub struct HyStart {
-    /// `currentRoundMinRTT`.
-    round_min_rtt: Option<Duration>,
-    /// `rttSampleCount`.
+    round_start: u64,
+    /// The round ends when more than this is acknowledged.
+    end: u64,
+    last_ack: u64,
+    least: u64,
     samples: u32,
-    /// `lastRoundMinRTT`.
-    last_round_min_rtt: Option<Duration>,
-    conservative: Option<Conservative>,
-    /// `L`.
-    limit: u64,
+    found: bool,
 }
 
-/// Conservative slow start.
-#[derive(Clone, Copy, Debug)]
-struct Conservative {
-    /// `cssBaselineMinRtt`.
-    baseline: Duration,
-    rounds: u32,
-    /// Credit of less than a segment.
-    part: u64,
+impl Default for HyStart {
+    fn default() -> Self {
+        Self { round_start: 0, end: 0, last_ack: 0, least: u64::MAX, samples: 0, found: false }
+    }
 }
 
 impl HyStart {
-    /// For an ack-clocked flow.
-    pub fn unpaced() -> Self {
-        Self {
-            round_min_rtt: None,
-            samples: 0,
-            last_round_min_rtt: None,
-            conservative: None,
-            limit: LIMIT_UNPACED,
-        }
+    /// A slow start that begins now.
+    pub fn beginning(flow: &FlowState) -> Self {
+        let now = clock(flow);
+        Self { round_start: now, end: flow.nxt, last_ack: now, ..Self::default() }
     }
 
-    /// For a paced flow, whose rate bounds bursts of credit.
-    pub fn paced() -> Self {
-        Self { limit: u64::MAX, ..Self::unpaced() }
-    }
-
-    /// Whether growth is slowed.
-    pub fn is_conservative(&self) -> bool {
-        self.conservative.is_some()
-    }
-
-    /// The part of an ACK's `credit` that slow start may use.
-    pub fn credit(&mut self, credit: u64) -> u64 {
-        let credit = credit.min(self.limit);
-        let Some(conservative) = &mut self.conservative else {
-            return credit;
-        };
-        let total = credit.saturating_add(conservative.part);
-        conservative.part = total % CSS_GROWTH_DIVISOR;
-        total / CSS_GROWTH_DIVISOR
-    }
-
-    /// Handles an ACK. Returns whether slow start ends.
-    pub fn on_ack(&mut self, ack: &Ack) -> bool {
-        if let Some(rtt) = ack.rtt {
-            self.round_min_rtt = Some(self.round_min_rtt.map_or(rtt, |least| least.min(rtt)));
-            self.samples = self.samples.saturating_add(1);
-            if self.samples >= N_RTT_SAMPLE {
-                self.judge();
-            }
-        }
-        let Some(round) = &ack.round else {
+    /// Handles an ACK with this delay. Returns whether slow start ends.
+    pub fn is_over(&mut self, flow: &FlowState, cwnd: u64, delay: u64, delay_min: u64) -> bool {
+        if self.found {
             return false;
-        };
-        self.last_round_min_rtt = round.min_rtt;
-        self.round_min_rtt = None;
-        self.samples = 0;
-        // The round in which CSS began counts, although it was conservative only in part.
-        self.conservative.as_mut().is_some_and(|conservative| {
-            conservative.rounds += 1;
-            conservative.rounds >= CSS_ROUNDS
-        })
-    }
-
-    /// Compares this round's minimum RTT, once there are enough samples.
-    fn judge(&mut self) {
-        let Some(now) = self.round_min_rtt else {
-            return;
-        };
-        if let Some(conservative) = self.conservative {
-            if now < conservative.baseline {
-                self.conservative = None;
-            }
-        } else if let Some(last) = self.last_round_min_rtt {
-            let thresh = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-            if now >= last + thresh {
-                self.conservative = Some(Conservative { baseline: now, rounds: 0, part: 0 });
-            }
         }
+        if flow.una > self.end {
+            *self = Self::beginning(flow);
+        }
+        if cwnd < LOW_WINDOW {
+            return false;
+        }
+        let now = clock(flow);
+        if now.saturating_sub(self.last_ack) <= ACK_DELTA_US {
+            self.last_ack = now;
+            let threshold = delay_min.saturating_add(ack_delay(flow));
+            // Pacing alone spreads a window over half of a round trip.
+            let threshold = if flow.is_paced { threshold } else { threshold / 2 };
+            self.found |= now.saturating_sub(self.round_start) > threshold;
+        }
+        self.least = self.least.min(delay);
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+        } else {
+            let thresh = (delay_min >> 3).clamp(DELAY_MIN_US, DELAY_MAX_US);
+            self.found |= self.least > delay_min.saturating_add(thresh);
+        }
+        self.found
     }
+}
+
+fn clock(flow: &FlowState) -> u64 {
+    micros(flow.now.since(Time::ZERO))
+}
+
+/// The delay that segmentation offload may add: the time of four packets at the flow's rate
+/// (`hystart_ack_delay`).
+fn ack_delay(flow: &FlowState) -> u64 {
+    (GSO_BYTES * 4 * 1_000_000)
+        .checked_div(flow.rate)
+        .map_or(0, |delay| delay.min(MOST_ACK_DELAY_US))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Round;
+    use crate::testing::FLOW;
+    use tcplab_units::Duration;
 
-    /// A round of ten ACKs at this RTT. Returns whether slow start ended.
-    fn round(hystart: &mut HyStart, millis: u64) -> bool {
-        acks(hystart, millis, 10)
-    }
+    const DELAY_MIN: u64 = 40_000;
 
-    fn acks(hystart: &mut HyStart, millis: u64, count: u32) -> bool {
-        let rtt = Some(Duration::from_millis(millis));
-        let ack = Ack { credit: 1, rtt, ..Ack::default() };
-        for _ in 1..count {
-            assert!(!hystart.on_ack(&ack), "slow start ends at the end of a round");
-        }
-        hystart.on_ack(&Ack { round: Some(Round { min_rtt: rtt, ..Round::default() }), ..ack })
-    }
-
-    fn conservative() -> HyStart {
-        let mut hystart = HyStart::unpaced();
-        round(&mut hystart, 80);
-        round(&mut hystart, 90);
-        assert!(hystart.is_conservative());
-        hystart
+    fn at(micros: u64) -> FlowState {
+        let srtt = Duration::from_millis(40);
+        let now = Time::ZERO + Duration::from_micros(micros);
+        FlowState { now, srtt, nxt: 1, rate: 1_000_000, ..FLOW }
     }
 
     #[test]
-    fn css_starts_when_rtt_rises_by_an_eighth_clamped_to_4_and_16_ms() {
-        for (base, thresh) in [(10, 4), (32, 4), (80, 10), (128, 16), (400, 16)] {
-            for (rise, expected) in [(thresh - 1, false), (thresh, true)] {
-                let mut hystart = HyStart::unpaced();
-                round(&mut hystart, base);
-                round(&mut hystart, base + rise);
-                assert_eq!(hystart.is_conservative(), expected, "{base} ms + {rise} ms");
-            }
+    fn ack_train_of_half_the_min_rtt_ends_slow_start() {
+        let mut hystart = HyStart::beginning(&at(0));
+        // The threshold of (40 ms + 1 ms) / 2 = 20.5 ms is exceeded by the ACK at 21 ms.
+        let ends = (1..=30).find(|&ms| hystart.is_over(&at(ms * 1000), 20, DELAY_MIN, DELAY_MIN));
+        assert_eq!(ends, Some(21));
+    }
+
+    #[test]
+    fn gap_above_two_milliseconds_breaks_the_ack_train() {
+        let mut hystart = HyStart::beginning(&at(0));
+        for ms in (3..60).step_by(3) {
+            assert!(!hystart.is_over(&at(ms * 1000), 20, DELAY_MIN, DELAY_MIN), "{ms}");
         }
     }
 
     #[test]
-    fn compares_neighbouring_rounds_only() {
-        let mut hystart = HyStart::unpaced();
-        for millis in [80, 89, 99, 110] {
-            round(&mut hystart, millis);
-            assert!(!hystart.is_conservative(), "{millis} ms");
+    fn rtt_increase_by_an_eighth_ends_slow_start_at_the_ninth_sample() {
+        for (delay, ends) in [(45_000, None), (45_001, Some(9))] {
+            let mut hystart = HyStart::beginning(&at(0));
+            let found = (1..=12).find(|n| hystart.is_over(&at(n * 3000), 20, delay, DELAY_MIN));
+            assert_eq!(found, ends, "{delay}");
         }
     }
 
     #[test]
-    fn hystart_needs_eight_rtt_samples_in_a_round() {
-        for (samples, expected) in [(7, false), (8, true)] {
-            let mut hystart = HyStart::unpaced();
-            round(&mut hystart, 20);
-            acks(&mut hystart, 100, samples);
-            assert_eq!(hystart.is_conservative(), expected, "{samples} samples");
-        }
-    }
-
-    #[test]
-    fn one_low_rtt_sample_prevents_css_in_its_round() {
-        let mut hystart = HyStart::unpaced();
-        round(&mut hystart, 80);
-        let fast = Ack { rtt: Some(Duration::from_millis(80)), ..Ack::default() };
-        hystart.on_ack(&fast);
-        round(&mut hystart, 200);
-        assert!(!hystart.is_conservative());
-    }
-
-    #[test]
-    fn slow_start_ends_after_five_css_rounds() {
-        let mut hystart = conservative();
-        let ends: Vec<_> = (2..=5).map(|_| round(&mut hystart, 95)).collect();
-        assert_eq!(ends, [false, false, false, true]);
-    }
-
-    #[test]
-    fn slow_start_resumes_if_rtt_falls_during_css() {
-        let mut hystart = conservative();
-        round(&mut hystart, 89);
-        assert!(!hystart.is_conservative());
-        assert_eq!(hystart.credit(3), 3);
-    }
-
-    #[test]
-    fn css_growth_is_a_quarter_of_slow_start() {
-        let mut hystart = conservative();
-        let grown: u64 = (0..100).map(|_| hystart.credit(1)).sum();
-        assert_eq!(grown, 25);
-        let grown: u64 = (0..50).map(|_| hystart.credit(2)).sum();
-        assert_eq!(grown, 25);
-    }
-
-    #[test]
-    fn hystart_growth_per_ack_is_at_most_eight_segments_unless_paced() {
-        assert_eq!(HyStart::unpaced().credit(20), 8);
-        assert_eq!(HyStart::paced().credit(20), 20);
+    fn hystart_is_off_below_16_segments() {
+        let mut hystart = HyStart::beginning(&at(0));
+        assert!((1..40).all(|ms| !hystart.is_over(&at(ms * 1000), 15, DELAY_MIN, DELAY_MIN)));
     }
 }

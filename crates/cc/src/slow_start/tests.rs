@@ -53,7 +53,7 @@ impl Begun {
     }
 }
 
-const KINDS: [Kind; 4] = [Kind::Standard, Kind::Classic, Kind::HyStart, Kind::Limited];
+const KINDS: [Kind; 4] = [Kind::Standard, Kind::HyStart, Kind::HyStartPlusPlus, Kind::Limited];
 
 #[test]
 fn every_slow_start_doubles_a_small_window_at_constant_delay() {
@@ -72,7 +72,7 @@ fn only_hystart_variants_leave_slow_start_on_rising_delay() {
     // An eighth of 100 ms is 12.5 ms.
     for kind in KINDS {
         let mut begun = Begun::new(kind);
-        let looks_at_delay = matches!(kind, Kind::Classic | Kind::HyStart);
+        let looks_at_delay = matches!(kind, Kind::HyStart | Kind::HyStartPlusPlus);
         begun.round(100);
         // HyStart++ exits after five rounds of CSS, which the first of these begins.
         for _ in 0..5 {
@@ -121,7 +121,7 @@ fn nothing_grows_in_recovery_nor_while_the_window_is_not_used() {
 
 #[test]
 fn only_hystart_2008_restarts_after_a_timeout() {
-    for (kind, ends) in [(Kind::Classic, true), (Kind::HyStart, false)] {
+    for (kind, ends) in [(Kind::HyStart, true), (Kind::HyStartPlusPlus, false)] {
         let mut begun = Begun::new(kind);
         begun.window.set_threshold(1000);
         begun.slow_start.on_congestion(

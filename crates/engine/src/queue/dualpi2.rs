@@ -157,7 +157,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// The L4S queue starts ahead by the worth of a full packet.
+    /// The initial credit favours the L4S queue by one MTU.
     fn first_credit(config: &DualPi2Config) -> i64 {
         match config.scheduler {
             DualScheduler::Weighted(classic) => {

@@ -22,7 +22,7 @@ pub struct Kernel {
     pub name: String,
     /// The release: `6.12.90`.
     pub release: String,
-    /// The hash of the kernel's source, configuration and tcplab's additions.
+    /// The hash of the kernel's source, configuration and tcplab's additions (`build`).
     pub key: String,
     /// The timer frequency in hertz.
     pub hz: u32,

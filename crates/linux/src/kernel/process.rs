@@ -1,4 +1,4 @@
-//! Runs the programs of a build, which end with the process that wants the kernel.
+//! Runs the programs of a build, which are killed when the requesting process exits.
 
 use super::Progress;
 use super::error::{At, Error};

@@ -1,6 +1,6 @@
-//! Receive-window autotuning of Linux: the window begins small and grows with data that is worth
-//! its memory; the buffer grows with the data that the application reads in a round trip (dynamic
-//! right-sizing, DRS).
+//! Receive-window autotuning of Linux: the window begins small and grows with segments whose
+//! payload is large relative to their truesize; the buffer grows with the data that the application
+//! reads in a round trip (dynamic right-sizing, DRS).
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 

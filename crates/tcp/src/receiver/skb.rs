@@ -325,8 +325,8 @@ mod tests {
 
     #[test]
     fn repeated_out_of_order_fin_is_a_duplicate() {
-        // tcp_data_queue_ofo: a FIN has a number, and a segment of nothing else ends behind it. The
-        // second one is not what follows the first: all its bits are there, which a DSACK tells.
+        // tcp_data_queue_ofo: a FIN has a sequence number, and a segment of nothing else ends
+        // behind it. The repeated FIN is a duplicate, which a DSACK reports.
         let mut packets = Packets::new(Pages::OfFile);
         let mut add = |range, end| packets.queue_ofo(range, end, WHOLE).0;
         assert_eq!(add(5000..5000, 5001), OfoOutcome::Separate);

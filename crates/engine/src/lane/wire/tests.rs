@@ -292,7 +292,7 @@ fn a_copy_is_counted_where_it_is() {
 }
 
 #[test]
-fn damage_is_told_as_such() {
+fn corrupted_packets_are_reported_as_corrupted() {
     let mut network = network(WireConfig { corruption: 1.0, ..WireConfig::default() });
     let route = network.add_route(&[LaneId(0)], EndpointId(0));
     network.send(route, Parcel(1, 1500));

@@ -91,7 +91,7 @@ fn idle_bucket(tbf: &TbfPlan, lane: &LanePlan, highest: Option<Rate>) -> Option<
     Some(("queue.rate".into(), reason))
 }
 
-/// A rate that packets never have, but by which shares, loads and sizes are computed.
+/// A nominal rate, overridden by `rate_changes`, that still scales shares, loads and sizes.
 pub(super) fn replaced_rate(lane: &LanePlan) -> Option<Odd> {
     let rate = lane.rate;
     let reason = match lane.rate_changes.as_ref()? {
