@@ -493,6 +493,8 @@ def test_scripts_of_earlier_advice_are_removed_and_other_files_stay(
     with pytest.warns(lab.TcplabWarning, match="answer to another question, which is replaced"):
         advice_in(other_question, copy, backend="sim", budget_s=600, progress=False, replaces=True)
     assert [path.name for path in copy.glob("apply/**/*") if path.is_file()] == ["mine.txt"]
+    assert (copy / "before" / "apply" / "sender" / "undo.sh").exists()
+    assert (copy / "before" / "advice.json").exists()
     other = tmp_path / "other"
     (other / "apply").mkdir(parents=True)
     (other / "apply" / "undo.sh").write_text("of another program")
@@ -926,7 +928,7 @@ def test_an_answer_that_is_missing_is_found(
     assert "advice.json is missing" in capsys.readouterr().out
 
 
-def test_a_question_that_fails_leaves_no_answer_to_another(
+def test_a_question_that_fails_leaves_the_folder_as_it_was(
     advised: tuple[Path, lab.Advice], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -939,7 +941,10 @@ def test_a_question_that_fails_leaves_no_answer_to_another(
     ):
         advice_in(question(loaded(plain), change=CHANGE), out, backend="sim", budget_s=600,
                   progress=False, replaces=True)  # fmt: skip
-    assert not [*out.glob("advice.*"), *out.glob("apply/**/*.sh")]
+    # The folder is as it was.
+    assert not api.repeated(out)
+    assert (out / "apply" / "sender" / "undo.sh").exists()
+    assert not (out / "before").exists()
 
 
 def test_limits_are_accepted_if_a_later_link_rate_meets_them() -> None:

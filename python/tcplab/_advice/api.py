@@ -23,6 +23,7 @@ from tcplab._advice.folder import (
     alone_in,
     ask,
     keep_scripts,
+    restore,
     scripts_of,
 )
 from tcplab._advice.goals import measured
@@ -171,7 +172,7 @@ def advice_in(
     laboratory = Laboratory(asked, folder, budget_s, workers, progress)
     text = toml_writer.written(asked.plain | {"advise": asked.asked})
     with alone_in(folder):
-        ask(f"{HEAD}\n{text}", folder / QUESTION, replaces=replaces)
+        is_other = ask(f"{HEAD}\n{text}", folder / QUESTION, replaces=replaces)
         say(f"path     {phrases.path(asked)}")
         try:
             found, is_stopped = advised(
@@ -180,6 +181,8 @@ def advice_in(
         except _core.ConfigError:
             if is_new:
                 shutil.rmtree(folder, ignore_errors=True)
+            elif is_other:
+                restore(folder)
             raise
         _write(found, folder, command, laboratory.stages)
     return found, is_stopped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -31,6 +32,9 @@ LISTED = "destinations.toml"
 ANSWERS = {QUESTION: ADVICE, LISTED: DESTINATIONS}
 """The file with the answer, by that of the question."""
 
+BEFORE = "before"
+"""The folder of the answer before, which keeps its `undo.sh` and what else it had."""
+
 APPLY = "apply"
 """The folder of the scripts."""
 
@@ -54,9 +58,10 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def ask(text: str, file: Path, *, replaces: bool) -> None:
+def ask(text: str, file: Path, *, replaces: bool) -> bool:
     """Writes what is asked. The same question goes on where it was stopped. If the folder belongs
-    to another question, that is replaced with a warning, or this one refused.
+    to another question, the answer to that is set aside with a warning, or this one refused.
+    Returns whether an answer was set aside.
 
     Raises:
         ConfigError: The folder belongs to another question, which must stay.
@@ -64,30 +69,61 @@ def ask(text: str, file: Path, *, replaces: bool) -> None:
     """
     folder = file.parent
     held = [name for name in (QUESTION, LISTED) if (folder / name).exists()]
-    if held and (held != [file.name] or file.read_bytes() != text.encode()):
+    is_other = bool(held) and (held != [file.name] or file.read_bytes() != text.encode())
+    if is_other:
         if not replaces:
             raise ConfigError(
                 f"{folder}: belongs to another question, {_asked_by(folder, held[0])}; name "
                 "another folder, or remove this one"
             )
         warnings.warn(
-            f"{folder}: has the answer to another question, which is replaced; its runs stay",
+            f"{folder}: has the answer to another question, which is replaced; it moves to "
+            f"`{BEFORE}`, and its runs stay",
             TcplabWarning,
             stacklevel=2,
         )
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder / BEFORE)
         for name in held:
-            _remove(folder, name)
+            _set_aside(folder, name)
     folder.mkdir(parents=True, exist_ok=True)
     put(text.encode(), file)
+    return is_other
 
 
-def _remove(folder: Path, name: str) -> None:
-    """Removes a question and its answer; its runs stay."""
+def _set_aside(folder: Path, name: str) -> None:
+    """Moves a question and its answer to the folder `before`; its runs stay."""
     answer = ANSWERS[name]
-    keep_scripts(folder, {}, scripts_of(folder, answer))
-    (folder / name).unlink()
-    for ending in (".json", ".md", ".html"):
-        (folder / answer).with_suffix(ending).unlink(missing_ok=True)
+    pages = [str(Path(answer).with_suffix(ending)) for ending in (".json", ".md", ".html")]
+    scripts = [f"{APPLY}/{script}" for script in scripts_of(folder, answer)]
+    for file in [name, *scripts, *pages]:
+        _move(file, folder, folder / BEFORE)
+
+
+def restore(folder: Path) -> None:
+    """Moves the answer before back, since there is none to the question that replaced it."""
+    before = folder / BEFORE
+    if before.is_dir():
+        for file in (QUESTION, LISTED):
+            (folder / file).unlink(missing_ok=True)
+        for path in [path for path in before.rglob("*") if path.is_file()]:
+            _move(str(path.relative_to(before)), before, folder)
+
+
+def _move(file: str, source: Path, target: Path) -> None:
+    """Moves a file, if there is one, and removes the folders that it leaves empty."""
+    if (source / file).is_file():
+        (target / file).parent.mkdir(parents=True, exist_ok=True)
+        (source / file).replace(target / file)
+        _remove_empty((source / file).parent, source)
+
+
+def _remove_empty(folder: Path, top: Path) -> None:
+    """Removes a folder and those above it up to `top`, as far as they are empty."""
+    with suppress(OSError):
+        while folder != top.parent:
+            folder.rmdir()
+            folder = folder.parent
 
 
 def _asked_by(folder: Path, name: str) -> str:
@@ -107,9 +143,7 @@ def keep_scripts(folder: Path, scripts: Mapping[str, str], previous: list[str]) 
         path = folder / APPLY / name
         with suppress(OSError):
             path.unlink()
-            # Only what is empty goes.
-            path.parent.rmdir()
-            (folder / APPLY).rmdir()
+            _remove_empty(path.parent, folder / APPLY)
     for name, text in scripts.items():
         path = folder / APPLY / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,6 +163,8 @@ def scripts_of(folder: Path, file: str) -> list[str]:
 
 def is_asked(folder: Path) -> bool:
     """Whether a folder has a question of `tcplab advise`, answered or not."""
+    if folder.name == BEFORE:
+        return False
     try:
         return (folder / QUESTION).read_text(encoding="utf-8").startswith(HEAD)
     except (OSError, UnicodeDecodeError):

@@ -78,7 +78,8 @@ def _about(advice: Advice) -> list[Block]:
         f"{key} ({', '.join(phrases.value(one.value) for one in several)})"
         for key, several in question.settings.items()
     ]
-    items.append(f"tried beside today's: {'; '.join(tried)}")
+    left = "; what there was no time for stands below" if advice.log.left_out else ""
+    items.append(f"tried beside today's: {'; '.join(tried)}{left}")
     today = [
         f"{key} {phrases.value(several[0].today)}" for key, several in question.settings.items()
     ]
