@@ -118,7 +118,7 @@ impl Default for Config {
 const SCALE: u64 = 1024;
 /// Milliseconds after which the price is recomputed even if the window is the same.
 const FRESH: u64 = 1000 / 32;
-/// The most ACKed segments per increment of the window (`cnt`) before the first loss.
+/// The most acknowledged segments per increment of the window (`cnt`) before the first loss.
 const MOST_WITHOUT_MAX: u64 = 20;
 /// Segments per ACK are in 1/16.
 const ACK_RATIO_SHIFT: u32 = 4;
@@ -165,7 +165,7 @@ impl Bic {
         Self { config, window, search: Search::NEW }
     }
 
-    /// Computes the ACKed segments per increment of the window, `cnt` (`bictcp_update`).
+    /// Computes the acknowledged segments per increment of the window, `cnt` (`bictcp_update`).
     fn update(&mut self, now: u64) {
         let cwnd = self.window.cwnd();
         let search = &self.search;

@@ -315,7 +315,7 @@ fn forged_indices_are_errors_with_a_message() {
         let said = read(1, 0, serde_json::to_vec(&report).unwrap());
         assert!(said.contains(expected), "{report:?}: {said}");
     }
-    assert!(read(2, 3, vec![]).contains("a mark at 0"));
+    assert!(read(2, 3, vec![]).contains("a snapshot record at 0 that was not scheduled"));
     for (kind, length) in [(6, 136), (7, 48), (8, 72)] {
         let said = read(kind, 2, words(&[], length));
         assert!(said.contains("lane 2, but there are only 2"), "{kind}: {said}");

@@ -1,10 +1,10 @@
 //! CUBIC as computed by Linux (`tcp_cubic.c`), to the integer.
 //!
 //! Differences from RFC 9438: time is in jiffies of a millisecond, and seconds of the curve in
-//! 1/1024. The number of ACKed segments per increment of the window (`cnt`) is whole, computed at
-//! most once a jiffy. Reno's window is followed with a single slope, that of congestion avoidance
-//! below the old window. A timeout resets everything. Growth without a plateau is at least 5 % a
-//! round trip. `HyStart` is the one of 2008 (`slow_start::hystart`).
+//! 1/1024. The number of acknowledged segments per increment of the window (`cnt`) is whole,
+//! computed at most once a jiffy. Reno's window is followed with a single slope, that of congestion
+//! avoidance below the old window. A timeout resets everything. Growth without a plateau is at
+//! least 5 % a round trip. `HyStart` is the one of 2008 (`slow_start::hystart`).
 
 use super::Config;
 use crate::kernel::{jiffies, micros};
@@ -18,7 +18,7 @@ const SCALE: u64 = 1024;
 const TIME_BITS: u32 = 10;
 /// Jiffies a second.
 const HZ: u64 = 1000;
-/// The most ACKed segments per increment of the window (`cnt`) without a plateau ahead.
+/// The most acknowledged segments per increment of the window (`cnt`) without a plateau ahead.
 const MOST_WITHOUT_PLATEAU: u64 = 20;
 
 /// The kernel's CUBIC, for one flow.
@@ -73,7 +73,7 @@ impl KernelCubic {
         }
     }
 
-    /// Computes the ACKed segments per increment of the window, `cnt` (`bictcp_update`).
+    /// Computes the acknowledged segments per increment of the window, `cnt` (`bictcp_update`).
     fn update(&mut self, now: u64, acked: u64) {
         let cwnd = self.window.cwnd();
         let delay_min = self.delay_min.div_ceil(1000 * 1000 / HZ);
