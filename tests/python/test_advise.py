@@ -21,6 +21,7 @@ from tcplab._advice.advice import NOTHING, UNDECIDED, UNFINISHED, Log, concluded
 from tcplab._advice.api import advice_in
 from tcplab._advice.distributions import Distribution
 from tcplab._advice.evidence import found, preferred
+from tcplab._advice.folder import ask
 from tcplab._advice.goals import GOALS
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.limit_checks import BROKEN, EXCEEDED, KEPT, UNTOLD, kept
@@ -945,6 +946,22 @@ def test_a_question_that_fails_leaves_the_folder_as_it_was(
     assert not api.repeated(out)
     assert (out / "apply" / "sender" / "undo.sh").exists()
     assert not (out / "before").exists()
+
+
+def test_a_question_without_an_answer_leaves_the_answer_before(
+    advised: tuple[Path, lab.Advice], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(advised[0], out)
+    (out / "before").mkdir()
+    (out / "before" / "mine.txt").write_text("not of advice")
+    # The second question was killed before it had an answer.
+    for number, said in ((1, "it moves to `before`"), (2, "without an answer"), (3, "without")):
+        with pytest.warns(lab.TcplabWarning, match=said):
+            ask(f"# question {number}\n", out / "question.toml", replaces=True)
+    assert (out / "before" / "apply" / "sender" / "undo.sh").exists()
+    assert (out / "before" / "mine.txt").exists()
+    assert (out / "question.toml").read_text() == "# question 3\n"
 
 
 def test_limits_are_accepted_if_a_later_link_rate_meets_them() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -76,43 +75,59 @@ def ask(text: str, file: Path, *, replaces: bool) -> bool:
                 f"{folder}: belongs to another question, {_asked_by(folder, held[0])}; name "
                 "another folder, or remove this one"
             )
-        warnings.warn(
-            f"{folder}: has the answer to another question, which is replaced; it moves to "
-            f"`{BEFORE}`, and its runs stay",
-            TcplabWarning,
-            stacklevel=2,
-        )
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder / BEFORE)
-        for name in held:
-            _set_aside(folder, name)
+        said = "has another question, without an answer, which is replaced; its runs stay"
+        if any((folder / answer).exists() for answer in ANSWERS.values()):
+            said = (
+                "has the answer to another question, which is replaced; it moves to "
+                f"`{BEFORE}`, and its runs stay"
+            )
+        warnings.warn(f"{folder}: {said}", TcplabWarning, stacklevel=2)
+        _set_aside(folder)
     folder.mkdir(parents=True, exist_ok=True)
     put(text.encode(), file)
     return is_other
 
 
-def _set_aside(folder: Path, name: str) -> None:
-    """Moves a question and its answer to the folder `before`; its runs stay."""
-    answer = ANSWERS[name]
-    pages = [str(Path(answer).with_suffix(ending)) for ending in (".json", ".md", ".html")]
-    scripts = [f"{APPLY}/{script}" for script in scripts_of(folder, answer)]
-    for file in [name, *scripts, *pages]:
-        _move(file, folder, folder / BEFORE)
+def _set_aside(folder: Path) -> None:
+    """Moves a question and its answer to the folder `before`; its runs stay. A question without an
+    answer is removed, and the answer before stays.
+    """
+    before, files = folder / BEFORE, _files(folder)
+    if any((folder / answer).exists() for answer in ANSWERS.values()):
+        for file in _files(before):
+            (before / file).unlink()
+        _move(files, folder, before)
+    else:
+        for file in files:
+            (folder / file).unlink()
 
 
 def restore(folder: Path) -> None:
     """Moves the answer before back, since there is none to the question that replaced it."""
     before = folder / BEFORE
-    if before.is_dir():
-        for file in (QUESTION, LISTED):
-            (folder / file).unlink(missing_ok=True)
-        for path in [path for path in before.rglob("*") if path.is_file()]:
-            _move(str(path.relative_to(before)), before, folder)
+    if files := _files(before):
+        for file in _files(folder):
+            (folder / file).unlink()
+        _move(files, before, folder)
 
 
-def _move(file: str, source: Path, target: Path) -> None:
-    """Moves a file, if there is one, and removes the folders that it leaves empty."""
-    if (source / file).is_file():
+def _files(folder: Path) -> list[str]:
+    """The files of the questions in a folder, of their answers and of the scripts of these."""
+    named = [
+        file
+        for question, answer in ANSWERS.items()
+        for file in (
+            question,
+            *(f"{APPLY}/{script}" for script in scripts_of(folder, answer)),
+            *(str(Path(answer).with_suffix(ending)) for ending in (".json", ".md", ".html")),
+        )
+    ]
+    return [file for file in named if (folder / file).is_file()]
+
+
+def _move(files: Iterable[str], source: Path, target: Path) -> None:
+    """Moves files, and removes the folders that these leave empty."""
+    for file in files:
         (target / file).parent.mkdir(parents=True, exist_ok=True)
         (source / file).replace(target / file)
         _remove_empty((source / file).parent, source)

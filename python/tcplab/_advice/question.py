@@ -47,13 +47,14 @@ APART = 1_000_000
 """The seeds of a question begin so far after those of a question whose seed is one less."""
 
 
+QUESTIONS = 2**32
+"""So many questions have seeds of their own."""
+
+
 def seed_of(given: int) -> int:
     """Where the seeds of a question begin, by the seed of its experiment."""
-    return 1 + (given - 1) % MOST * APART
+    return 1 + (given - 1) % QUESTIONS * APART
 
-
-MOST = 2**32
-"""So many questions have seeds of their own."""
 
 VARIOUS = "various"
 """The stand-in for today's value where flows have different ones."""

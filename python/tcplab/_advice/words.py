@@ -474,7 +474,7 @@ def why(advice: Advice) -> list[str]:
         )
     if after[grown] - before[grown] >= APART:
         found.append(
-            f"What grows is the time for {WAITS[grown][1]}: from {before[grown]:.0f} to "
+            f"The share of time for {WAITS[grown][1]} grows from {before[grown]:.0f} to "
             f"{after[grown]:.0f} %."
         )
     if found and then not in (apart, grown):

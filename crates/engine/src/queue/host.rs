@@ -79,13 +79,13 @@ impl<P: Packet> Packet for Burst<P> {
 pub(crate) struct Answers {
     /// The answer to a burst that is dropped on arrival.
     pub refusal: Admission,
-    /// The sender also learns of dropped bursts of other flows.
-    pub tells_of_others: bool,
+    /// Dropped bursts of other flows are reported to the sender, too.
+    pub reports_other_flows: bool,
 }
 
 impl Answers {
     /// The answers of most disciplines (`NET_XMIT_DROP`).
-    pub const DEFAULT: Self = Self { refusal: Admission::Refused, tells_of_others: false };
+    pub const DEFAULT: Self = Self { refusal: Admission::Refused, reports_other_flows: false };
 }
 
 /// A queue discipline as the queue of a sending host.
@@ -160,12 +160,12 @@ impl<P: Packet> Own<P> {
         } else {
             self.bursts.push(packets);
         }
-        let Answers { refusal, tells_of_others } = self.answers;
-        let is_told =
-            |dropped: &(Queued<Burst<P>>, Reason)| tells_of_others || dropped.0.flow == flow;
+        let Answers { refusal, reports_other_flows } = self.answers;
+        let is_reported =
+            |dropped: &(Queued<Burst<P>>, Reason)| reports_other_flows || dropped.0.flow == flow;
         let admission = match accepted {
             Err(_) => refusal,
-            Ok(()) if self.drops.iter().any(is_told) => Admission::Crowded,
+            Ok(()) if self.drops.iter().any(is_reported) => Admission::Crowded,
             Ok(()) => Admission::Accepted,
         };
         self.report_drops(drops);

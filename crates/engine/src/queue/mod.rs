@@ -115,7 +115,7 @@ impl Discipline {
             Self::Red { .. } | Self::FqPie(_) => Admission::Dropped,
             _ => Admission::Refused,
         };
-        Answers { refusal, tells_of_others: matches!(self, Self::DropHead) }
+        Answers { refusal, reports_other_flows: matches!(self, Self::DropHead) }
     }
 
     /// An empty queue. `random` makes the generator for a name.
