@@ -6,9 +6,11 @@ The site draws them (`with_figures`), as `tcplab paper report` does.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from tcplab._papers import _measured, _page, _study
+from tcplab._papers._verdicts import Decided
 from tcplab._store.atomic_write import put
 from tcplab._text import markup
 from tcplab._text.blocks import Block, Picture
@@ -48,19 +50,21 @@ def overview() -> str:
     """All claims of all studies by verdict, with links to the pages."""
     studies = {}
     for name in names():
-        study = _study.load(name)
-        studies[name] = (study, _page.decided(study, _brought(study)))
+        study, _, of = _decided(name)
+        studies[name] = (study, of)
     links = "\n".join(f"- [{study.title}]({name}.md)" for name, (study, _) in studies.items())
     return _noted(f"{markup.markdown(_page.overview(studies))}\n## The pages\n\n{links}\n")
 
 
 def _blocks(name: str) -> list[Block]:
+    return _page.blocks(*_decided(name))
+
+
+@cache
+def _decided(name: str) -> tuple[_study.Study, _measured.Measured, list[Decided]]:
     study = _study.load(name)
-    return _page.blocks(study, _brought(study))
-
-
-def _brought(study: _study.Study) -> _measured.Measured:
-    return _measured.read(study, study.folder / _measured.COMMITTED)
+    measured = _measured.read(study, study.folder / _measured.COMMITTED)
+    return study, measured, _page.decided(study, measured)
 
 
 def _noted(text: str) -> str:

@@ -350,7 +350,8 @@ def test_a_study_is_whole(name: str) -> None:
     # Each claim has a check, and an experiment that is not run has a reason.
     for one in study.claims:
         assert one.checks or one.reason
-    _page.blocks(study, _measured.Measured())
+    nothing = _measured.Measured()
+    _page.blocks(study, nothing, _page.decided(study, nothing))
     _validation.check(study)
     assert study.ours, "what we find"
     assert study.today, "what happens today"
@@ -513,7 +514,8 @@ def test_a_study_is_run_and_reported(
     assert "<svg" in (tmp_path / "page" / "fig--2.svg").read_text()
     study = _study.load("nyone-2026")
     measured = _measured.read(study, out / "nyone-2026")
-    (said,) = [one for one in _page.blocks(study, measured) if "It is 9." in str(one)]
+    of = _page.decided(study, measured)
+    (said,) = [one for one in _page.blocks(study, measured, of) if "It is 9." in str(one)]
     rows = measured.tables["D9-E1"].filter(pl.col("wait") == "100 ms")
     by_variant = (
         rows.filter(pl.col("cc") == "newreno").group_by("variant").agg(pl.col("goodput").mean())

@@ -24,12 +24,13 @@ import tcplab as lab
 from tcplab._report._charts import LIGHT, data_of
 from tcplab._report._comparison import question
 from tcplab._report._content import Content, content
-from tcplab._report._html import html
+from tcplab._report._html import _kept, html
 from tcplab._report._markdown import markdown
 from tcplab._report._phrases import phrase, plain
 from tcplab._report._sawtooth import cycles
 from tcplab._report._single_runs import PANELS
 from tcplab._results.versus import percent
+from tcplab._store.checksums import checksum
 from tcplab._store.failures import keep_failed
 from tcplab._store.manifest import keep
 from tcplab.cli._arguments import REPORTS
@@ -646,3 +647,16 @@ def test_a_run_shorter_than_one_cycle_of_the_window_says_so() -> None:
         experiment(flows=[download.replace(traffic=lab.BulkTraffic(size="1 MB"))], network=shown),
     ):
         assert list(cycles(json.loads(other.plans()[0].to_json()))) == []
+
+
+def test_libraries_that_another_user_could_have_written_are_not_used(tmp_path: Path) -> None:
+    path = tmp_path / "libraries"
+    path.write_text(f"{checksum(b'text')}\ntext")
+    path.chmod(0o644)
+    assert _kept(path) == "text"
+    path.chmod(0o664)
+    assert _kept(path) is None
+    path.chmod(0o644)
+    path.write_text(f"{checksum(b'text')}\ntexts")
+    assert _kept(path) is None
+    assert _kept(tmp_path / "missing") is None

@@ -218,11 +218,10 @@ def _current(study: Study, place: Path) -> list[Experiment]:
 
 def cell_of(rows: pl.DataFrame, cell: Mapping[str, Sequence[str]]) -> pl.DataFrame:
     """The rows of a cell; empty if one of the values that it lists was not run."""
-    for key, allowed in cell.items():
-        rows = rows.filter(pl.col(key).is_in(list(allowed)))
-        if rows[key].n_unique() < len(set(allowed)):
-            return rows.clear()
-    return rows
+    rows = rows.filter(*(pl.col(key).is_in(list(allowed)) for key, allowed in cell.items()))
+    several = [(key, len(set(allowed))) for key, allowed in cell.items() if len(allowed) > 1]
+    is_whole = all(rows[key].n_unique() == number for key, number in several)
+    return rows if is_whole else rows.clear()
 
 
 def values(tables: Tables, side: Side, more: Mapping[str, str]) -> dict[int, float] | None:

@@ -54,9 +54,8 @@ def counts(of: Sequence[Decided]) -> dict[str, int]:
     return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
 
-def blocks(study: Study, measured: Measured) -> list[Block]:
-    """The blocks of the page of a study."""
-    of = decided(study, measured)
+def blocks(study: Study, measured: Measured, of: Sequence[Decided]) -> list[Block]:
+    """The blocks of the page of a study, with the decisions on its claims."""
     by_id = {one.claim.id: one for one in of}
 
     def told(text: str) -> list[Block]:

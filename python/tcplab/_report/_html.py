@@ -6,10 +6,15 @@ import base64
 import gzip
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from html import escape
 from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -23,6 +28,8 @@ from tcplab._report._content import Content
 from tcplab._report._phrases import Sentence
 from tcplab._report._single_runs import PANELS
 from tcplab._report._table import Table, of_frame
+from tcplab._store.atomic_write import put
+from tcplab._store.checksums import checksum
 from tcplab._text.cells import LEFT, Column
 
 MOST_ROWS = 500
@@ -109,9 +116,34 @@ def _policy(script: str) -> str:
 
 @cache
 def _libraries() -> str:
-    """Vega, Vega-Lite and Vega-Embed, in the versions that the charts are written for."""
+    """Vega, Vega-Lite and Vega-Embed, in the versions that the charts are written for.
+
+    Bundling them takes a second, so the bundle is kept in the user's cache.
+    """
     number = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return _packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", number))
+    folder = _core.cache()
+    path = folder and folder / f"libraries-{version('vl-convert-python')}-{number}"
+    if path and (libraries := _kept(path)):
+        return libraries
+    libraries = _packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", number))
+    if path:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            put(f"{checksum(libraries.encode())}\n{libraries}".encode(), path)
+    return libraries
+
+
+def _kept(path: Path) -> str | None:
+    """The text of a file that begins with its checksum; `None` if it is missing or damaged, or if
+    another user could have written it: what it holds runs in browsers.
+    """
+    with suppress(OSError, ValueError), path.open(encoding="ascii") as file:
+        about = os.fstat(file.fileno())
+        if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return None
+        digest, _, text = file.read().partition("\n")
+        return text if checksum(text.encode()) == digest else None
+    return None
 
 
 def _packed(text: str) -> str:

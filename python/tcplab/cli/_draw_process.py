@@ -6,15 +6,14 @@ command has something to draw.
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 
 import vl_convert
 
-READY = {"data": {"values": [{}]}, "mark": "point"}
+from tcplab._vega import image
 
-VERSION = re.compile(r'"\$schema": "[^"]*/v(\d+)\.(\d+)\.\d+\.json"')
+READY = {"data": {"values": [{}]}, "mark": "point"}
 
 
 def main(kind: str) -> None:
@@ -22,19 +21,8 @@ def main(kind: str) -> None:
     # Die quietly if the parent has gone.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     vl_convert.vegalite_to_svg(READY)
-    spec = sys.stdin.buffer.read().decode()
-    found = VERSION.search(spec)
-    if found is None:
-        return
-    version = f"v{found[1]}_{found[2]}"
-    match kind:
-        case ".png":
-            content = vl_convert.vegalite_to_png(spec, vl_version=version, scale=2)
-        case ".pdf":
-            content = vl_convert.vegalite_to_pdf(spec, vl_version=version)
-        case _:
-            content = vl_convert.vegalite_to_svg(spec, vl_version=version).encode()
-    sys.stdout.buffer.write(content)
+    if spec := sys.stdin.buffer.read().decode():
+        sys.stdout.buffer.write(image(spec, kind))
 
 
 if __name__ == "__main__":

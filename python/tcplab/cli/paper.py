@@ -203,13 +203,12 @@ def _report(args: argparse.Namespace) -> None:
     if path is not None and path.suffix not in (".html", ".md"):
         raise _core.ConfigError(f"-o: {path}: a page ends with .html or .md")
     measured = {study.name: _measured_of(study, _way(args)) for study in studies}
+    of = {study.name: _page.decided(study, measured[study.name]) for study in studies}
     pages: list[Block] = []
     if args.name == ALL:
-        pages += _page.overview(
-            {one.name: (one, _page.decided(one, measured[one.name])) for one in studies}
-        )
+        pages += _page.overview({study.name: (study, of[study.name]) for study in studies})
     for study in studies:
-        pages += _page.blocks(study, measured[study.name])
+        pages += _page.blocks(study, measured[study.name], of[study.name])
     if path is None:
         say(markup.markdown(pages).rstrip("\n"), flush=True)
         return

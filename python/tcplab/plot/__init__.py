@@ -19,6 +19,7 @@ from tcplab.plot._export import FORMATS, prepare_notebooks, save
 from tcplab.plot._export import drawn as drawn
 from tcplab.plot._export import numbered as numbered
 from tcplab.plot._export import still as still
+from tcplab.plot._export import trust as trust
 from tcplab.plot._single_run import (
     cwnd,
     datagrams,

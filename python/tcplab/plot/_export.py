@@ -13,6 +13,7 @@ from typing import Any
 import altair as alt
 
 from tcplab._store.atomic_write import put
+from tcplab._vega import image
 
 FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 """The file formats of charts."""
@@ -40,23 +41,14 @@ def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
 def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
     """The content of a chart's file, in one of the `FORMATS`."""
     if kind in (".svg", ".png", ".pdf"):
-        chart = alt.Chart.from_dict(still(chart))
-    if kind in (".png", ".pdf"):
-        image = io.BytesIO()
-        if kind == ".png":
-            chart.save(image, format="png", scale_factor=2)
-        else:
-            chart.save(image, format="pdf")
-        return image.getvalue()
+        content = image(json.dumps(still(chart)), kind)
+        return numbered(content) if kind == ".svg" else content
     text = io.StringIO()
     if kind == ".html":
         chart.save(text, format="html", inline=True, json_kwds={"cls": _Embedded})
-    elif kind == ".svg":
-        chart.save(text, format="svg")
     else:
         chart.save(text, format="json")
-    content = text.getvalue().encode()
-    return numbered(content) if kind == ".svg" else content
+    return text.getvalue().encode()
 
 
 def numbered(svg: bytes) -> bytes:
@@ -73,7 +65,7 @@ def numbered(svg: bytes) -> bytes:
 
 def still(chart: alt.TopLevelMixin) -> dict[str, Any]:
     """The specification of a chart as an image, without its interactive parts."""
-    spec: dict[str, Any] = chart.to_dict()
+    spec: dict[str, Any] = chart.to_dict(validate=False)
 
     def without(part: dict[str, Any]) -> dict[str, Any]:
         for key in ("layer", "vconcat", "concat"):
@@ -115,6 +107,13 @@ def in_notebook(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         'style="width: 100%; min-height: 420px; border: 0; background: white"></iframe>'
     )
     return {"text/html": frame}
+
+
+def trust() -> None:
+    """Makes Altair skip the check of each part against its schema, which takes longer than making
+    it. For a process whose charts are all tcplab's own.
+    """
+    alt.utils.schemapi.disable_debug_mode()
 
 
 def prepare_notebooks() -> None:

@@ -68,10 +68,18 @@ def titled(text: str, notes: Sequence[str] = ()) -> alt.TitleParams:
     return alt.TitleParams(printable(text), subtitle=[printable(note) for note in notes if note])
 
 
+class _Rows(alt.InlineData):
+    """Rows that never change. Altair copies the data of a chart at each step of its making."""
+
+    def __deepcopy__(self, _: Any) -> _Rows:
+        """Returns the rows themselves."""
+        return self
+
+
 def data(rows: pl.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Rows as inline data of a chart's specification."""
     values = rows.to_dicts() if isinstance(rows, pl.DataFrame) else [dict(row) for row in rows]
-    return alt.InlineData(values=values)
+    return _Rows(values=values)
 
 
 def linked(chart: Styled) -> Styled:
