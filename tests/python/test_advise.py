@@ -738,6 +738,21 @@ def test_statistically_equal_gains_are_decided_by_cost() -> None:
     assert why.ahead.low < 0
     assert why.saved is not None
     assert why.saved.gain == pytest.approx(11)
+    assert not why.lost
+
+
+def test_what_the_setting_passed_over_does_better_is_said() -> None:
+    one, other = of(("cc", "bbr")), of(("cc", "illinois"))
+    goals = [GOALS["goodput"], GOALS["retransmissions"], GOALS["latency"]]
+    told = {
+        "bbr": {"goodput": [10.0] * 6, "retransmissions": [12.0] * 6, "latency": [20.0] * 6},
+        "illinois": {"goodput": [10.0] * 6, "retransmissions": [1.0] * 6, "latency": [40.0] * 6},
+    }
+    best, why = preferred([one, other], runs(told), goals)
+    assert best == other
+    assert why is not None
+    # From 40 to 20 ms.
+    assert [(gain.goal, gain.gain) for gain in why.lost] == [("latency", pytest.approx(1.0))]
 
 
 def test_the_number_of_seeds_agrees_in_all_texts(

@@ -259,6 +259,8 @@ class Preference:
     """How far the other one is ahead in the first goal."""
     saved: Gain | None
     """How far it is behind in the goal that decided."""
+    lost: tuple[Gain, ...] = ()
+    """How far it is ahead in further goals, where that is sure and worth a change."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -293,7 +295,12 @@ def preferred(
         by = "settings" if len(chosen.settings) < len(most.settings) else "buffers"
     ahead = _paired(most, chosen, own, goals[0])
     saved = _paired(chosen, most, own, known[by]) if by in known else None
-    return chosen, Preference(most.name, by, ahead, saved)
+    lost = (
+        _paired(most, chosen, own, goal)
+        for goal in goals[1:]
+        if _is_behind(chosen, most, own, goal)
+    )
+    return chosen, Preference(most.name, by, ahead, saved, tuple(lost))
 
 
 def _leader(several: Sequence[Candidate], rows: pl.DataFrame, goal: Goal) -> Candidate:

@@ -202,9 +202,12 @@ def _preference(advice: Advice) -> list[str]:
         why = f"{own} changes in place of {sizes[told.over]}"
     else:
         why = "its buffers are smaller"
+    goals = {one.name: one for one in advice.question.goals}
+    lost = "; ".join(change(goals[gain.goal], gain) for gain in told.lost)
+    price = f" With {told.over}, {lost}." if lost else ""
     return [
         f"{advice.candidate.name} is preferred to {told.over}, whose {goal.words} is "
-        f"{more(goal, ahead.gain)}{limits}, {little}: {why}."
+        f"{more(goal, ahead.gain)}{limits}, {little}: {why}.{price}"
     ]
 
 
