@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import vl_convert
 
-VERSION = re.compile(r'"\$schema": "[^"]*/v(\d+)\.(\d+)\.\d+\.json"')
+VERSION = re.compile(r".*/v(\d+)\.(\d+)\.\d+\.json")
 
 
-def image(spec: str, kind: str) -> bytes:
-    """A chart as `.svg`, `.png` or `.pdf`.
-
-    Raises:
-        ValueError: The specification has no version, or is no chart.
-    """
-    found = VERSION.search(spec)
-    if found is None:
-        raise ValueError("the specification has no `$schema` with a version")
+def image(spec: dict[str, Any], kind: str) -> bytes:
+    """A chart as `.svg`, `.png` or `.pdf`. Its `$schema` names the version of Vega-Lite."""
+    # The engine would round the numbers of a JSON text.
+    found = VERSION.fullmatch(spec["$schema"])
+    assert found is not None
     version = f"v{found[1]}_{found[2]}"
     match kind:
         case ".png":

@@ -6,6 +6,7 @@ command has something to draw.
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 
@@ -21,8 +22,8 @@ def main(kind: str) -> None:
     # Die quietly if the parent has gone.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     vl_convert.vegalite_to_svg(READY)
-    if spec := sys.stdin.buffer.read().decode():
-        sys.stdout.buffer.write(image(spec, kind))
+    if spec := sys.stdin.buffer.read():
+        sys.stdout.buffer.write(image(json.loads(spec), kind))
 
 
 if __name__ == "__main__":

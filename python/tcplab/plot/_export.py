@@ -41,7 +41,7 @@ def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
 def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
     """The content of a chart's file, in one of the `FORMATS`."""
     if kind in (".svg", ".png", ".pdf"):
-        content = image(json.dumps(still(chart)), kind)
+        content = image(still(chart), kind)
         return numbered(content) if kind == ".svg" else content
     text = io.StringIO()
     if kind == ".html":
