@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from bisect import bisect_left
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from tcplab import _core
 
 FOLDER = "agreed"
 """The folder within the cache. It has one file for each folder of results."""
+
+LOOKED_AT = 64
+"""The number of other files that are looked at when a file is created."""
 
 
 class Agreed:
@@ -60,9 +64,13 @@ class Agreed:
         self._known.add(listed.encode())
 
     def _begin(self, file: Path) -> None:
-        """Creates the file, and removes files that belong to folders which no longer exist."""
+        """Creates the file. Of the files after it, whose names are hashes and so in no order that
+        matters, removes those that belong to folders which no longer exist.
+        """
         file.parent.mkdir(parents=True, exist_ok=True)
-        for other in file.parent.iterdir():
+        files = sorted(file.parent.iterdir())
+        next_ = bisect_left(files, file)
+        for other in (files[next_:] + files[:next_])[:LOOKED_AT]:
             with suppress(OSError), other.open("rb") as known:
                 if not Path(os.fsdecode(known.readline().rstrip(b"\n"))).is_dir():
                     other.unlink()
