@@ -76,7 +76,8 @@ def kinds_of(name: str, definition: Schema) -> Iterator[tuple[str, Schema]]:
 
 def class_text(name: str, table: Schema, definitions: Schema, base: str = "Value") -> str:
     """The class for a table."""
-    lines = ["@dataclass(frozen=True, kw_only=True, repr=False)", f"class {name}({base}):"]
+    lines = ["@dataclass(frozen=True, kw_only=True, repr=False, eq=False)"]
+    lines += [f"class {name}({base}):"]
     lines += docstring(table["description"])
     required = table.get("required", [])
     for key, value in table["properties"].items():

@@ -19,9 +19,13 @@ DEEPEST = 32
 """The deepest nesting of an experiment. A value nested deeper contains itself."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Value:
-    """A part of an experiment. Parts are immutable: `replace` returns a changed copy."""
+    """A part of an experiment. Parts are immutable: `replace` returns a changed copy.
+
+    Methods that `dataclass` would compile for each class are written once here: there are 75
+    classes, and every command loads them.
+    """
 
     KIND: ClassVar[str | None] = None
 
@@ -37,9 +41,24 @@ class Value:
         inside = ", ".join(f"{name}={value!r}" for name, value in given if value is not None)
         return f"{type(self).__name__}({inside})"
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the other value is of the same class, with equal keys."""
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return _values(self) == _values(other)
+
+    def __hash__(self) -> int:
+        """A hash of all keys."""
+        return hash(_values(self))
+
     def replace(self, **changes: Any) -> Self:
         """Returns a copy with other values for these keys."""
         return dataclasses.replace(self, **changes)
+
+
+def _values(of: Any) -> tuple[Any, ...]:
+    """The values of all keys."""
+    return tuple(getattr(of, field.name) for field in fields_of(of))
 
 
 def key_of(field: str) -> str:
