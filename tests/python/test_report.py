@@ -32,7 +32,7 @@ from tcplab._report._single_runs import PANELS
 from tcplab._results.versus import percent
 from tcplab._store.checksums import checksum
 from tcplab._store.failures import keep_failed
-from tcplab._store.manifest import keep
+from tcplab._store.manifest import keep, listing
 from tcplab.cli._arguments import REPORTS
 from tcplab.cli._display import View, shown
 
@@ -396,7 +396,7 @@ def test_failed_and_missing_runs_are_counted(small: lab.Experiment, tmp_path: Pa
     lab.run(small, out=tmp_path)
     more = small.replace(repeat=4)
     plans = more.plans()
-    keep(tmp_path, more, plans)
+    keep(tmp_path, listing(more, plans))
     lost = [plan for plan in plans if plan.repetition > 1]
     keep_failed(tmp_path, plans, {lost[0].id: "the kernel stopped\nat once"})
     with pytest.warns(lab.TcplabWarning):

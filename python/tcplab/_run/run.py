@@ -21,7 +21,7 @@ from tcplab._run.sandbox import Access, access_for, announce
 from tcplab._run.workers import Attempt, Finish, Here, Workers
 from tcplab._schema import Experiment
 from tcplab._store.failures import keep_failed
-from tcplab._store.manifest import keep
+from tcplab._store.manifest import Listing, keep, listing
 from tcplab._store.run_groups import Group, InMemory, OnDisk
 from tcplab._store.store import Store, Workplace, held, located
 from tcplab._warnings import warn, warn_of
@@ -183,10 +183,16 @@ class _Work:
         """
         return {plan.id: plan for plan in self.plans}
 
+    @cached_property
+    def listing(self) -> Listing:
+        """The experiment and its list of runs, as they are written."""
+        return listing(self.given, self.plans)
+
     def begin(self, plans: list[_core.Plan]) -> None:
         """Continues with these plans, some of which may have run already."""
         self.plans, self.is_listed = plans, False
-        vars(self).pop("by_id", None)
+        for worked_out in ("by_id", "listing"):
+            vars(self).pop(worked_out, None)
 
     def results(self, plans: Sequence[_core.Plan]) -> Results:
         """The results of plans that have run."""
@@ -195,7 +201,7 @@ class _Work:
     def write_down(self) -> None:
         """Writes the experiment, its list of runs and its failures beside the results."""
         if self.store is not None:
-            keep(self.store.folder, self.given, self.plans)
+            keep(self.store.folder, self.listing)
             failed = {run: str(error) for run, error in self.failed.items()}
             keep_failed(self.store.folder, self.plans, failed)
             self.store.send()
@@ -291,7 +297,7 @@ class _Work:
                         if place is not None and outcome.finished and not self.is_listed:
                             # Along with the first results: after a kill, the missing runs are
                             # known.
-                            keep(place.store.folder, self.given, self.plans)
+                            keep(place.store.folder, self.listing)
                             place.store.send()
                             self.is_listed = True
                         if place is not None and written % OFTEN == 0:

@@ -40,12 +40,18 @@ RUN = re.compile(r"[0-9a-f]{16}")
 """The form of a run's id."""
 
 
-def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> None:
-    """Writes both files unless they exist already. If the folder takes neither, warns: the results
-    are complete without them.
+@dataclass(frozen=True)
+class Listing:
+    """The experiment and the list of its runs, as they are written."""
 
-    A file of the same name that somebody else wrote is left alone.
-    """
+    name: str
+    """The name of the experiment's file."""
+    experiment: bytes
+    runs: bytes
+
+
+def listing(experiment: Experiment, plans: Sequence[_core.Plan]) -> Listing:
+    """The text of both files."""
     text, kind = as_written(experiment)
     name, content = f"experiment{kind}", text.encode()
     about = {"file": name, "sha256": checksum(content)}
@@ -63,8 +69,18 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
         for plan in plans
     )
     listed = f'{{"experiment": {in_json(about)},\n"runs": [\n{runs}\n]}}\n'
-    if _has(folder / RUNS, checksum(listed.encode())):
+    return Listing(name, content, listed.encode())
+
+
+def keep(folder: Path, listing: Listing) -> None:
+    """Writes both files unless they exist already. If the folder takes neither, warns: the results
+    are complete without them.
+
+    A file of the same name that somebody else wrote is left alone.
+    """
+    if _has(folder / RUNS, checksum(listing.runs)):
         return
+    name = listing.name
     try:
         with locked(folder):
             before = _experiment_of(folder)
@@ -72,9 +88,9 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
                 before.unlink()
             is_own = before is not None and before.name == name
             if is_own or not (folder / name).exists():
-                put(content, folder / name)
+                put(listing.experiment, folder / name)
             if _listed(folder) is not None or not (folder / RUNS).exists():
-                put(listed.encode(), folder / RUNS)
+                put(listing.runs, folder / RUNS)
     except OSError as error:
         path, why = error.filename or folder, (error.strerror or "unknown").lower()
         warn(f"{path}: the experiment and its list of runs cannot be written: {why}")
