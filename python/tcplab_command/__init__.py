@@ -28,6 +28,9 @@ def main() -> int:
     for name, handler in usual.items():
         if handler in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(name, _leave)
+    # NumPy and SciPy start threads for linear algebra, of which tcplab has next to none. They spin
+    # while they wait.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from tcplab.cli import obeyed, parsed  # noqa: PLC0415 (that is what takes its time)
 
     # Loads everything the command needs.

@@ -2,7 +2,7 @@
 
 import sys
 
-from tcplab.cli import main
+from tcplab_command import main
 
 if __name__ == "__main__":
     sys.exit(main())
