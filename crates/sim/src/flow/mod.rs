@@ -22,7 +22,7 @@ use tcplab_model::schema::{ArrivalsPlan, Begin, Requests, WebPlan};
 use tcplab_model::{FlowPlan, Plan};
 use tcplab_tables::{self as tables, Activity, RoundTrips};
 use tcplab_units::{Duration, Time};
-use tcplab_workload::{Session, Transfer, Transfers, User, accounts};
+use tcplab_workload::{Session, Transfer, Transfers, User};
 
 /// One flow of a plan.
 #[derive(Clone)]
@@ -44,8 +44,9 @@ pub(crate) struct Flow<'a> {
     pub quarantine: Duration,
     /// The slots of closed connections.
     pub free: Vec<usize>,
-    /// The outcomes of transfers, if the flow has many.
-    pub transfers: tables::Transfers,
+    /// The outcomes of transfers, if the flow has many. Boxed, as is the state of rare kinds: an
+    /// experiment may have many flows of one connection.
+    pub transfers: Option<Box<tables::Transfers>>,
     /// How many transfers began, and how many completed.
     pub begun: u64,
     pub completed: u64,
@@ -65,7 +66,7 @@ pub(crate) enum Kind<'a> {
     /// Several connections, each for one or more sessions.
     Web(Page<'a>),
     /// A connection for each transfer.
-    Arrivals(Arriving<'a>),
+    Arrivals(Box<Arriving<'a>>),
     /// Datagrams.
     Datagrams(Box<Datagrams<'a>>),
 }
@@ -129,7 +130,7 @@ impl<'a> Flow<'a> {
             left: VecDeque::new(),
             quarantine: streams::quarantine(plan, flow),
             free: Vec::new(),
-            transfers: tables::Transfers::within(accounts::window(plan)),
+            transfers: None,
             begun: 0,
             completed: 0,
             written_rtt: None,

@@ -6,7 +6,7 @@ use crate::world::World;
 use tcplab_model::TrafficPlan as Traffic;
 use tcplab_model::memory::ROW;
 use tcplab_tables::{
-    Activity, Counters, FlowFacts, FlowTotals, Outcome, RoundTrips, TransferFacts,
+    Activity, Counters, FlowFacts, FlowTotals, Outcome, RoundTrips, TransferFacts, Transfers,
 };
 use tcplab_tcp::{Ended, Endpoint, RttSummary, SenderCounters};
 use tcplab_units::Time;
@@ -85,7 +85,9 @@ impl World<'_> {
             counters: Some(counters(endpoint.counters(), connection.before)),
             rtt: together(rtt, rtt_before),
         };
-        self.recorder.add_transfer(&facts, &mut flow.transfers);
+        if let Some(transfers) = &mut flow.transfers {
+            self.recorder.add_transfer(&facts, transfers);
+        }
     }
 
     /// The memory of flows: present connections, and rows of past transfers.
@@ -104,10 +106,11 @@ impl World<'_> {
         }
         self.recorder.make_room_for(self.flows.len());
         for (number, flow) in self.flows.iter().enumerate() {
-            let mut facts = match &flow.kind {
-                Kind::One(pair) => self.facts_of_one(flow, *pair),
-                Kind::Requests(_) | Kind::Web(_) | Kind::Arrivals(_) => self.facts_of_many(flow),
-                Kind::Datagrams(datagrams) => self.facts_of_datagrams(flow, datagrams),
+            let mut facts = match (&flow.kind, &flow.transfers) {
+                (_, Some(transfers)) => self.facts_of_many(flow, transfers),
+                (Kind::One(pair), None) => self.facts_of_one(flow, *pair),
+                (Kind::Datagrams(datagrams), None) => self.facts_of_datagrams(flow, datagrams),
+                _ => unreachable!("a flow of another kind has transfers"),
             };
             self.recorder.add_flow(number, &mut facts);
         }
@@ -126,8 +129,8 @@ impl World<'_> {
                     Activity { bytes, counters, arrived, ..Activity::default() }
                 }
                 _ => Activity {
-                    bytes: flow.transfers.bytes,
-                    counters: flow.transfers.counters,
+                    bytes: flow.transfers.as_ref().map_or(0, |all| all.bytes),
+                    counters: flow.transfers.as_ref().map(|all| all.counters).unwrap_or_default(),
                     rtt: flow.written_rtt.take(),
                     begun: flow.begun,
                     completed: flow.completed,
@@ -190,11 +193,10 @@ impl World<'_> {
         }
     }
 
-    fn facts_of_many<'b>(&self, flow: &'b Flow<'_>) -> FlowFacts<'b>
+    fn facts_of_many<'b>(&self, flow: &'b Flow<'_>, transfers: &'b Transfers) -> FlowFacts<'b>
     where
         Self: 'b,
     {
-        let transfers = &flow.transfers;
         let all = match &flow.kind {
             Kind::Requests(requests) => requests.spec.requests,
             Kind::Web(page) => Some(page.sessions.len() as u64),

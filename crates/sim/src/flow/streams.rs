@@ -7,9 +7,10 @@ use crate::world::{Owner, World};
 use tcplab_engine::Order;
 use tcplab_model::schema::Begin;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
+use tcplab_tables::Transfers;
 use tcplab_tcp::{Ended, State};
 use tcplab_units::{Duration, Time};
-use tcplab_workload::Transfer;
+use tcplab_workload::{Transfer, accounts};
 
 /// The minimum time before the routes of a closed connection are reused: twice the maximum segment
 /// lifetime, as in Linux (`TCP_TIMEWAIT_LEN`).
@@ -45,12 +46,16 @@ impl World<'_> {
             TrafficPlan::Requests(requests) => self.prepare_requests(number, requests),
             TrafficPlan::Web(web) => Kind::Web(Page::new(web)),
             TrafficPlan::Arrivals(arrivals) => {
-                Kind::Arrivals(Arriving::new(arrivals, self.plan.seed, &planned.name))
+                let arriving = Arriving::new(arrivals, self.plan.seed, &planned.name);
+                Kind::Arrivals(Box::new(arriving))
             }
             TrafficPlan::Udp(udp) => self.prepare_datagrams(number, udp),
             _ => unreachable!("a plan with other traffic is refused"),
         };
-        self.flows[number].kind = kind;
+        let flow = &mut self.flows[number];
+        flow.transfers = (!matches!(kind, Kind::One(_) | Kind::Datagrams(_)))
+            .then(|| Box::new(Transfers::within(accounts::window(self.plan))));
+        flow.kind = kind;
     }
 
     fn add_one(&mut self, number: usize, send: Send) -> usize {
@@ -145,8 +150,8 @@ impl World<'_> {
     fn begin_transfers(&mut self, number: usize) {
         let now = self.network.now();
         let flow = &mut self.flows[number];
-        let Kind::Arrivals(Arriving { begin, .. }) = &mut flow.kind else { return };
-        if let Beginning::Closed(users) = begin {
+        let Kind::Arrivals(arriving) = &mut flow.kind else { return };
+        if let Beginning::Closed(users) = &arriving.begin {
             for user in 0..users.len() {
                 self.begin_transfer_of(number, user);
             }
@@ -212,8 +217,8 @@ impl World<'_> {
         let Beginning::Closed(users) = &arriving.begin else { return };
         let known = users[user].timer;
         let timer = known.unwrap_or_else(|| self.add_timer(Owner::User { flow: number, user }));
-        if let Kind::Arrivals(Arriving { begin: Beginning::Closed(users), .. }) =
-            &mut self.flows[number].kind
+        if let Kind::Arrivals(arriving) = &mut self.flows[number].kind
+            && let Beginning::Closed(users) = &mut arriving.begin
         {
             users[user].timer = Some(timer);
         }
