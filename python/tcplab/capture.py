@@ -16,26 +16,14 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from tcplab import _core
+from tcplab._capture.frames import MOST_CONNECTIONS, frames, in_polars
+from tcplab._capture.frames import WAITS as WAITS  # noqa: PLC0414 (also a name of this module)
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tcplab._capture.characteristics import Characteristics
     from tcplab._capture.twin import Twin
-
-MOST_CONNECTIONS = 200_000
-"""The default for the number of connections that are followed at once."""
-
-WAITS = {
-    "handshake": ("handshake", "the handshake"),
-    "close": ("close", "the close"),
-    "timeout": ("timeout", "the retransmission timer and the repair after it"),
-    "recovery": ("recovery", "the repair of what ACKs said to be lost"),
-    "peer_window": ("peer's window", "the receiver's window"),
-    "window": ("window", "the congestion window, or pacing"),
-    "application": ("application", "the application"),
-}
-"""The reasons for which a sender waits, as in `time_NAME_percent`: in a word, and in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +113,7 @@ def read(
         tables["capture_protocols"],
         tables["capture_faults"],
     )
-    flows = tables["capture_flows"]
-    return about, flows if flows["connection"].is_sorted() else flows.sort("connection")
+    return about, tables["capture_flows"]
 
 
 def report(
@@ -169,23 +156,14 @@ def _tables(
     path: str | PathLike[str], connections: int, chosen: Sequence[int]
 ) -> dict[str, pl.DataFrame]:
     """All tables of a capture. The table of packets has those of the chosen connections."""
-    if connections < 1:
-        raise _core.ConfigError(f"connections: {connections} is not at least 1")
-    if negative := [one for one in chosen if one < 0]:
-        raise _core.ConfigError(f"connection: {negative[0]} is below 0")
     # Polars takes as long to load as a million packets take to read. Reading leaves Python free.
     loading = Thread(target=import_module, args=["polars"])
     loading.start()
     try:
-        frames = _core.read_capture(Path(path), connections, chosen)
+        tables = frames(Path(path), connections, chosen)
     finally:
         loading.join()
-    import polars as pl  # noqa: PLC0415
-
-    return {
-        name: pl.concat([pl.DataFrame(frame.part(number)) for number in range(frame.parts)])
-        for name, frame in frames
-    }
+    return {name: in_polars(frame) for name, frame in tables.items()}
 
 
 def twin(

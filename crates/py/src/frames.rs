@@ -1,14 +1,16 @@
 //! Tables as Arrow, by the Arrow `PyCapsule` interface: polars and other libraries read them
-//! without copying.
+//! without copying. Commands that only print rows take them as CSV or dictionaries, since polars
+//! takes long to load.
 
+use crate::csv::{self, Values as Cells};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator,
+    Array, ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict};
 use std::sync::Arc;
 use tcplab_tables::{Look, Part as Rows, Row, Table, Tables, Values, integer, number};
 
@@ -16,6 +18,7 @@ use tcplab_tables::{Look, Part as Rows, Row, Table, Tables, Values, integer, num
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Frame {
     schema: SchemaRef,
+    rows: usize,
     parts: Parts,
 }
 
@@ -37,7 +40,52 @@ impl Frame {
     fn part(&self, py: Python<'_>, number: usize) -> PyResult<Self> {
         let part = self.parts.get(number).ok_or_else(|| PyIndexError::new_err(number))?;
         let batch = py.detach(part).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        Ok(Self { schema: batch.schema(), parts: vec![Box::new(move || Ok(batch.clone()))] })
+        Ok(Self {
+            schema: batch.schema(),
+            rows: batch.num_rows(),
+            parts: vec![Box::new(move || Ok(batch.clone()))],
+        })
+    }
+
+    /// The number of rows.
+    fn __len__(&self) -> usize {
+        self.rows
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<&str> {
+        self.schema.fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// At most `most` rows from `first` on, as lines of CSV.
+    fn csv(&self, py: Python<'_>, first: usize, most: usize) -> PyResult<String> {
+        py.detach(|| Ok(self.batches(first, most)?.iter().map(csv::lines).collect()))
+    }
+
+    /// The same rows as dictionaries.
+    fn dicts<'py>(
+        &self,
+        py: Python<'py>,
+        first: usize,
+        most: usize,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let mut dicts = Vec::new();
+        for batch in self.batches(first, most)? {
+            for row in 0..batch.num_rows() {
+                let dict = PyDict::new(py);
+                for (name, column) in self.columns().into_iter().zip(batch.columns()) {
+                    match Cells::of(column) {
+                        _ if column.is_null(row) => dict.set_item(name, py.None())?,
+                        Cells::Text(values) => dict.set_item(name, values.value(row))?,
+                        Cells::Integer(values) => dict.set_item(name, values.value(row))?,
+                        Cells::Number(values) => dict.set_item(name, values.value(row))?,
+                    }
+                }
+                dicts.push(dict);
+            }
+        }
+        Ok(dicts)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -60,6 +108,26 @@ impl Frame {
     }
 }
 
+impl Frame {
+    /// At most `most` rows from `first` on.
+    fn batches(&self, mut first: usize, mut most: usize) -> PyResult<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        for part in &self.parts {
+            if most == 0 {
+                break;
+            }
+            let batch = part().map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+            let rows = batch.num_rows().saturating_sub(first).min(most);
+            if rows > 0 {
+                batches.push(batch.slice(first, rows));
+            }
+            first = first.saturating_sub(batch.num_rows());
+            most -= rows;
+        }
+        Ok(batches)
+    }
+}
+
 /// The Arrow form of all tables, by name.
 pub(crate) fn frames(tables: &Tables) -> PyResult<Vec<(&'static str, Frame)>> {
     struct All(Vec<(&'static str, Frame)>);
@@ -77,7 +145,7 @@ pub(crate) fn frames(tables: &Tables) -> PyResult<Vec<(&'static str, Frame)>> {
 
 /// The Arrow form of a table.
 pub(crate) fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
-    let number = table.number_of_parts();
+    let (number, rows) = (table.number_of_parts(), table.len());
     let parts: Parts = if number == 1 {
         let batch = batch(&table.part(0));
         let batch = batch.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
@@ -90,7 +158,7 @@ pub(crate) fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
         };
         (0..number).map(part).collect()
     };
-    Ok(Frame { schema: schema(&table.part(number - 1)), parts })
+    Ok(Frame { schema: schema(&table.part(number - 1)), rows, parts })
 }
 
 fn schema<R: Row>(rows: &Rows<'_, R>) -> SchemaRef {

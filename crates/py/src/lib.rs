@@ -7,6 +7,7 @@
 mod batch;
 mod capture;
 mod catalogue;
+mod csv;
 mod errors;
 mod experiment;
 mod frames;

@@ -22,6 +22,7 @@ from tcplab._capture.fitted import (
     is_poisson,
     is_poisson_by_counts,
 )
+from tcplab._capture.frames import in_polars
 from tcplab._core import ConfigError
 
 CLASSES: Sequence[tuple[str, float]] = (
@@ -83,11 +84,11 @@ def _read(file: Path, connections: int) -> Read:
     if connections < 1:
         raise ConfigError(f"connections: {connections} is not at least 1")
     tables = {
-        name: pl.concat([pl.DataFrame(frame.part(number)) for number in range(frame.parts)])
+        name: in_polars(frame)
         for name, frame in _core.read_capture(file, connections, [], turns=True)
     }
     begin = tables["capture_totals"]["start_s"][0]
-    flows = tables["capture_flows"].sort("connection")
+    flows = tables["capture_flows"]
     turns = tables["capture_turns"].sort("connection", "turn")
     near = [pl.col(f"{side}_near_rtt_ms") for side in ("client", "server")]
     least = [pl.col(f"{side}_rtt_min_ms") for side in ("client", "server")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LEFT, RIGHT = "<", ">"
 
@@ -11,8 +11,7 @@ MOST_ROWS = 60
 """The number of rows that fit on a screen."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """The head of a column: its name and its unit, on two lines."""
 
     name: str

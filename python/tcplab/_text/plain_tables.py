@@ -6,9 +6,6 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-
-from rich.cells import cell_len, chop_cells
 
 from tcplab._core import printable
 from tcplab._text.cells import LEFT, Column
@@ -26,6 +23,15 @@ def room() -> int | None:
     return None
 
 
+def cell_width(text: str) -> int:
+    """The width of a text on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 (takes time to load)
+
+    return cell_len(text)
+
+
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int | None = None
 ) -> str:
@@ -33,12 +39,12 @@ def table(
     column of text is wrapped.
     """
     # A cell is one line: a line break in a name must not begin another row.
-    columns = [replace(column, name=printable(column.name)) for column in columns]
+    columns = [column._replace(name=printable(column.name)) for column in columns]
     rows = [[printable(cell) for cell in row] for row in rows]
     heads = [[column.name for column in columns]]
     if any(column.unit for column in columns):
         heads.append([column.unit for column in columns])
-    widths = [max(map(cell_len, cells)) for cells in zip(*heads, *rows, strict=True)]
+    widths = [max(map(cell_width, cells)) for cells in zip(*heads, *rows, strict=True)]
     texts = [number for number, column in enumerate(columns) if column.align == LEFT]
     most = room() if width is None else width
     surplus = 0 if most is None else sum(widths) + 2 * (len(widths) - 1) - most
@@ -58,7 +64,7 @@ def table(
 def _line(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> str:
     padded = []
     for column, size, cell in zip(columns, widths, cells, strict=True):
-        blank = " " * (size - cell_len(cell))
+        blank = " " * (size - cell_width(cell))
         padded.append(cell + blank if column.align == LEFT else blank + cell)
     return "  ".join(padded).rstrip()
 
@@ -68,9 +74,11 @@ def _wrapped(text: str, width: int) -> list[str]:
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines[-1] else word
-        if cell_len(longer) <= width:
+        if cell_width(longer) <= width:
             lines[-1] = longer
             continue
+        from rich.cells import chop_cells  # noqa: PLC0415
+
         parts = chop_cells(word, width)
         lines = [*lines, *parts] if lines[-1] else [*lines[:-1], *parts]
     return lines

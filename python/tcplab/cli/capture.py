@@ -5,23 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import tcplab as lab
 from tcplab import _core
+from tcplab._capture.frames import MOST_CONNECTIONS, WAITS, frames, in_polars
 from tcplab._core import printable
 from tcplab._text.cells import LEFT, MOST_ROWS, Column, decimals, number
-from tcplab.capture import (
-    MOST_CONNECTIONS,
-    WAITS,
-    Info,
-    characterise,
-    congestion_control,
-    packets,
-    read,
-    report,
-    twin,
-)
 from tcplab.cli import _arguments
 from tcplab.cli._output import FORMATS, say
 
@@ -29,10 +21,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tcplab._capture.twin import Twin
+    from tcplab.capture import Info
 
 STDIN = Path("-")
 
 TABLES = ("totals", "lengths", "protocols", "faults")
+
+KEPT = (*(f"capture_{name}" for name in TABLES), "capture_flows")
+"""The tables that `--out` writes."""
 
 ACTIONS = {
     "info": "print the contents and the faults of a capture",
@@ -180,9 +176,11 @@ def _info(args: argparse.Namespace) -> None:
         raise _core.ConfigError("--out: takes the tables of one file; there are several")
     every = []
     for file in args.files:
-        about, flows = read(file, connections=args.connections)
+        about, flows = lab.capture.read(file, connections=args.connections)
         every.append(about)
-        _keep(about, flows, args.out)
+        if args.out is not None:
+            kept = [*(getattr(about, name) for name in TABLES), flows]
+            _keep(dict(zip(KEPT, kept, strict=True)), args.out)
     import polars as pl  # noqa: PLC0415
 
     tables = {name: pl.concat([getattr(about, name) for about in every]) for name in TABLES}
@@ -198,27 +196,33 @@ def _info(args: argparse.Namespace) -> None:
 
 
 def _flows(args: argparse.Namespace) -> None:
-    about, flows = read(args.file, connections=args.connections)
-    _keep(about, flows, args.out)
+    tables = frames(args.file, args.connections)
+    flows = tables["capture_flows"]
+    if args.out is not None:
+        _keep({name: in_polars(tables[name]) for name in KEPT}, args.out)
+    # A table and CSV do without polars, which takes as long to load as a million packets to read.
     if args.format == "table":
         say(_connections(flows), flush=True)
     elif args.format == "csv":
         _say_csv(flows)
     else:
-        say(_shown_rows(flows, args.format), flush=True)
+        say(_shown_rows(in_polars(flows), args.format), flush=True)
     # A capture of headers alone still has everything that the table shows.
-    for fault in about.faults.iter_rows(named=True):
+    faults = tables["capture_faults"]
+    for fault in faults.dicts(0, len(faults)):
         if fault["fault"] == "snap length":
             continue
         said = f"note: {fault['fault']}: {fault['seen']}; not known: {fault['unknown']}"
         say(printable(said), file=sys.stderr)
 
 
-def _say_csv(rows: pl.DataFrame) -> None:
+def _say_csv(rows: _core.Frame) -> None:
     """Prints a long table piece by piece: as one text, it takes more memory than as a table."""
-    for first in range(0, max(len(rows), 1), PIECE):
-        piece = rows.slice(first, PIECE).write_csv(include_header=first == 0)
-        say(piece.rstrip("\n"))
+    say(",".join(rows.columns))
+    for place in range(rows.parts):
+        part = rows.part(place)
+        for first in range(0, len(part), PIECE):
+            say(part.csv(first, PIECE).rstrip("\n"))
     sys.stdout.flush()
 
 
@@ -244,9 +248,9 @@ def _packets(args: argparse.Namespace) -> None:
         _arguments.ensure_writable(args.chart, "the chart")
     number = args.connection
     if number is None:
-        number = _largest(read(args.file, connections=args.connections)[1])
+        number = _largest(lab.capture.read(args.file, connections=args.connections)[1])
         say(f"note: connection {number}, which has most data", file=sys.stderr)
-    rows = packets(args.file, number, connections=args.connections)
+    rows = lab.capture.packets(args.file, number, connections=args.connections)
     if args.chart is not None:
         _drawn(rows, args)
         return
@@ -301,17 +305,14 @@ def _report(args: argparse.Namespace) -> None:
     if page is None:
         page = Path("capture.html") if args.file == STDIN else args.file.with_suffix(".html")
     _arguments.ensure_writable(page, "the page")
-    report(args.file, page, connections=args.connections)
+    lab.capture.report(args.file, page, connections=args.connections)
     say(f"report  {page}", file=sys.stderr)
 
 
-def _keep(about: Info, flows: pl.DataFrame, folder: Path | None) -> None:
-    if folder is None:
-        return
+def _keep(tables: Mapping[str, pl.DataFrame], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in TABLES:
-        getattr(about, name).write_parquet(folder / f"capture_{name}.parquet")
-    flows.write_parquet(folder / "capture_flows.parquet")
+    for name, table in tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
 
 
 def _about(about: Info) -> str:
@@ -377,9 +378,8 @@ LEFT_OUT = ("end", "RTT min", "time", "receiver", "data")
 """Columns that are dropped where there is no room, in this order."""
 
 
-def _connections(flows: pl.DataFrame) -> str:
-    some = flows.head(MOST_ROWS)
-    rows = [_cells(row) for row in some.iter_rows(named=True)]
+def _connections(flows: _core.Frame) -> str:
+    rows = [_cells(row) for row in flows.dicts(0, MOST_ROWS)]
     heads, hidden = HEADS, []
     text = _table(heads, rows)
     for name in LEFT_OUT:
@@ -390,7 +390,7 @@ def _connections(flows: pl.DataFrame) -> str:
         text = _table(heads, rows)
     if hidden:
         text += f"\nNo room for {', '.join(hidden)}: a wider terminal or a pipe has all columns"
-    if (more := len(flows) - len(some)) > 0:
+    if (more := len(flows) - len(rows)) > 0:
         text += f"\n... and {more} more connections; `--format csv` has them all"
     return text
 
@@ -400,15 +400,13 @@ def _table(heads: list[Column], rows: list[dict[str, str]]) -> str:
 
 
 def _is_wide(text: str) -> bool:
-    from rich.cells import cell_len  # noqa: PLC0415
-
     from tcplab._text import plain_tables  # noqa: PLC0415
 
     room = plain_tables.room()
-    return room is not None and max(map(cell_len, text.split("\n"))) > room
+    return room is not None and max(map(plain_tables.cell_width, text.split("\n"))) > room
 
 
-def _cells(row: dict[str, object]) -> dict[str, str]:
+def _cells(row: Mapping[str, object]) -> dict[str, str]:
     """The printed cells of a connection, about the side that sent more."""
     ends = {side: f"{row[side]}:{row[f'{side}_port']}" for side in ("client", "server")}
     sender = str(row["sender"])
@@ -441,7 +439,7 @@ def _short(value: object) -> str:
     return number(value, decimals(value, 3))
 
 
-def _reason(row: dict[str, object]) -> str:
+def _reason(row: Mapping[str, object]) -> str:
     """The main reason for which a sender waited."""
     shares = {said: row[f"time_{name}_percent"] for name, (said, _) in WAITS.items()}
     known = {said: share for said, share in shares.items() if isinstance(share, float)}
@@ -510,7 +508,7 @@ def _twin(args: argparse.Namespace) -> int:
         if args.output.suffix != ".toml":
             raise _core.ConfigError(f"{args.output}: an experiment is written as .toml")
         _arguments.ensure_writable(args.output, "the experiment")
-    made = twin(
+    made = lab.capture.twin(
         args.file,
         cc=args.cc,
         backend=args.on,
@@ -621,7 +619,7 @@ def _characterise(args: argparse.Namespace) -> None:
         if args.output.suffix != ".toml":
             raise _core.ConfigError(f"{args.output}: a model is written as .toml")
         _arguments.ensure_writable(args.output, "the model")
-    found = characterise(args.files, classes=args.classes, connections=args.connections)
+    found = lab.capture.characterise(args.files, classes=args.classes, connections=args.connections)
     if args.output is not None:
         presentation.write(found, args.output)
     if args.table is None and args.format == "table":
@@ -640,7 +638,7 @@ def _characterise(args: argparse.Namespace) -> None:
 
 
 def _congestion_control(args: argparse.Namespace) -> None:
-    rows = congestion_control(args.file, connections=args.connections)
+    rows = lab.capture.congestion_control(args.file, connections=args.connections)
     if args.format != "table":
         say(_shown_rows(rows, args.format), flush=True)
         return

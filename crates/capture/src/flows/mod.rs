@@ -70,6 +70,9 @@ pub struct Flows {
     duplicate_filter: DuplicateFilter,
     begin: Option<i64>,
     table: Table<CaptureFlowRow>,
+    /// The number of the connection in the last row, and whether all rows are in order.
+    last_row: u64,
+    is_in_order: bool,
     found: Found,
     /// The connections whose packets are reported one by one.
     chosen: BTreeSet<u64>,
@@ -139,6 +142,8 @@ impl Flows {
             duplicate_filter: DuplicateFilter::default(),
             begin: None,
             table: Table::default(),
+            last_row: 0,
+            is_in_order: true,
             found: Found::default(),
             chosen: BTreeSet::new(),
             packets: Table::default(),
@@ -211,7 +216,8 @@ impl Flows {
             self.end(self.oldest);
         }
         let turns = self.turns.unwrap_or_default();
-        FlowTables { flows: self.table, packets: self.packets, turns, found: self.found }
+        let flows = if self.is_in_order { self.table } else { row::in_order(&self.table) };
+        FlowTables { flows, packets: self.packets, turns, found: self.found }
     }
 
     /// Follows the turns of a connection, given its bytes of data before the last packet.
@@ -295,6 +301,8 @@ impl Flows {
         );
         self.found.missing_bytes += sides.iter().map(|side| side.missing_bytes).sum::<u64>();
         self.found.oversized += sides.iter().map(|side| side.oversized).sum::<u64>();
+        self.is_in_order &= self.last_row <= connection.number;
+        self.last_row = connection.number;
         row::push(&mut self.table, connection, self.begin.unwrap_or(0));
         if let Some(turns) = &mut self.turns {
             connection.turn.push(turns, connection.number, self.begin.unwrap_or(0));

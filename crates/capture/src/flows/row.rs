@@ -4,7 +4,7 @@ use super::connection::{Connection, Side};
 use super::direction::Half;
 use super::recovery::Cause;
 use super::sender_limits::Wait;
-use tcplab_tables::{Label, Table, rows};
+use tcplab_tables::{Label, Part, Table, rows};
 
 rows! {
     /// One TCP connection of a capture.
@@ -352,6 +352,14 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         server_ece_packets: s.count.ece,
         server_cwr_packets: s.count.cwr,
     });
+}
+
+/// The rows in the order of their connections' first packets.
+pub(super) fn in_order(table: &Table<CaptureFlowRow>) -> Table<CaptureFlowRow> {
+    let numbers = |part: &Part<'_, CaptureFlowRow>| {
+        part.integers("connection").iter().copied().map(Some).collect()
+    };
+    table.in_order(|_| {}, numbers)
 }
 
 fn agreed(halves: [&Half; 2]) -> String {
