@@ -119,12 +119,14 @@ def test_a_long_table_is_printed_whole(
     assert capsys.readouterr().out == flows.write_csv()
 
 
-def test_capture_flows_imports_only_what_it_needs(small_file: Path) -> None:
-    heavy = "{'numpy', 'scipy', 'rich', 'tcplab._schema', 'tcplab._results.results'}"
+@pytest.mark.parametrize("format_", ["table", "csv"])
+def test_capture_flows_imports_only_what_it_needs(format_: str, small_file: Path) -> None:
+    heavy = "{'polars', 'numpy', 'scipy', 'rich', 'dataclasses', 'tcplab._schema'}"
+    results = "{'tcplab._results.results'}"
     program = (
         "import sys; from tcplab.cli import main\n"
-        f"main(['capture', 'flows', {str(small_file)!r}, '--format', 'csv'])\n"
-        f"print(*{heavy} & sys.modules.keys(), 'end')"
+        f"main(['capture', 'flows', {str(small_file)!r}, '--format', '{format_}'])\n"
+        f"print(*({heavy} | {results}) & sys.modules.keys(), 'end')"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
