@@ -506,6 +506,22 @@ def test_cache_entries_of_removed_folders_are_dropped(
     assert len(list((tmp_path / "cache" / "agreed").iterdir())) == 2
 
 
+def test_the_cache_is_for_its_owner_alone(
+    small: lab.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCPLAB_CACHE", str(tmp_path / "above" / "cache"))
+    # The usual umask where each user has a group.
+    before = os.umask(0o002)
+    try:
+        lab.run(small, out=tmp_path / "out")
+    finally:
+        os.umask(before)
+    for folder in ("above", "above/cache", "above/cache/agreed"):
+        assert (tmp_path / folder).stat().st_mode & 0o777 == 0o700
+    # A cache that a group can write to would be refused.
+    assert lab.kernels() == []
+
+
 def test_results_of_incompatible_versions_are_refused(tcplab: Command, tmp_path: Path) -> None:
     # The layout of tcplab 0.3.0 to 0.9.0.
     old = tmp_path / "out" / "0123456789abcdef"

@@ -29,6 +29,7 @@ from tcplab._report._phrases import Sentence
 from tcplab._report._single_runs import PANELS
 from tcplab._report._table import Table, of_frame
 from tcplab._store.atomic_write import put
+from tcplab._store.cache import make
 from tcplab._store.checksums import checksum
 from tcplab._text.cells import LEFT, Column
 
@@ -128,8 +129,9 @@ def _libraries() -> str:
     libraries = _packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", number))
     if path:
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make(path.parent)
             put(f"{checksum(libraries.encode())}\n{libraries}".encode(), path)
+            path.chmod(0o600)
     return libraries
 
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tcplab import _core
+from tcplab._store import cache
 
 FOLDER = "agreed"
 """The folder within the cache. It has one file for each folder of results."""
@@ -33,10 +34,10 @@ class Agreed:
 
     def __init__(self, results: Path) -> None:
         """`results` is the folder of results. It need not exist."""
-        cache = _core.cache()
+        folder = _core.cache()
         self._place = os.fsencode(results.resolve())
         name = hashlib.sha256(self._place).hexdigest()[:32]
-        self._file = None if cache is None else cache / FOLDER / name
+        self._file = None if folder is None else folder / FOLDER / name
         self._known: set[bytes] = set()
         if self._file is not None:
             with suppress(OSError):
@@ -67,7 +68,7 @@ class Agreed:
         """Creates the file. Of the files after it, whose names are hashes and so in no order that
         matters, removes those that belong to folders which no longer exist.
         """
-        file.parent.mkdir(parents=True, exist_ok=True)
+        cache.make(file.parent)
         files = sorted(file.parent.iterdir())
         next_ = bisect_left(files, file)
         for other in (files[next_:] + files[:next_])[:LOOKED_AT]:

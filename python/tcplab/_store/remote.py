@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeGuard
 
 from tcplab import _core
+from tcplab._store import cache
 from tcplab._store.atomic_write import put
 from tcplab._store.checksums import LIST, checksum
 from tcplab._store.lock import locked
@@ -65,13 +66,13 @@ class Remote:
     @cached_property
     def folder(self) -> Path:
         """The folder of the copy."""
-        cache = _core.cache()
-        if cache is None:
+        place = _core.cache()
+        if place is None:
             raise _core.ConfigError(
                 f"{self.address}: there is no folder for its copy: set TCPLAB_CACHE or HOME"
             )
-        folder = cache / FOLDER / hashlib.sha256(self.address.encode()).hexdigest()[:32]
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = place / FOLDER / hashlib.sha256(self.address.encode()).hexdigest()[:32]
+        cache.make(folder)
         return folder
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from contextlib import suppress
 
 import vl_convert
 
@@ -22,8 +23,9 @@ def main(kind: str) -> None:
     # Die quietly if the parent has gone.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     vl_convert.vegalite_to_svg(READY)
-    if spec := sys.stdin.buffer.read():
-        sys.stdout.buffer.write(image(json.loads(spec), kind))
+    # Without a whole chart, the command has been killed or has nothing to draw.
+    with suppress(ValueError):
+        sys.stdout.buffer.write(image(json.loads(sys.stdin.buffer.read()), kind))
 
 
 if __name__ == "__main__":
