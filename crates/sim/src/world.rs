@@ -474,7 +474,8 @@ impl<'a> World<'a> {
 
     /// Handles the aftermath of an event at an end: sends what it allows, then lets the application
     /// act.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     pub fn serve(&mut self, end: usize) {
         self.answer(end);
         if self.connections.ends[end].endpoint.take_resumption() {
@@ -533,24 +534,35 @@ impl<'a> World<'a> {
             }
             Program::Ask(_) | Program::Answer(_) => self.converse(end),
         }
-        self.note_pacing(end);
-        let End { endpoint, timer, .. } = &mut self.connections.ends[end];
+        let End { endpoint, timer, is_passing, .. } = &mut self.connections.ends[end];
         self.network.set_connection_timer(*timer, endpoint.next_timer());
-        if endpoint.compressed_ack_from().is_some() {
-            if !self.holding.contains(&end) {
-                self.holding.push(end);
-            }
-        } else if !self.holding.is_empty() {
-            self.holding.retain(|&holds| holds != end);
+        let paced_until = endpoint.paced_until();
+        let is_compressing = endpoint.compressed_ack_from().is_some();
+        let (resumes, is_passing) = (endpoint.take_resumption(), *is_passing);
+        if paced_until != Time::NEVER || !self.paced.is_empty() {
+            self.set_pacing(end, paced_until);
+        }
+        if is_compressing || !self.holding.is_empty() {
+            self.note_compression(end, is_compressing);
         }
         if self.memory.is_some() {
             self.count_memory(end);
         }
-        if self.connections.ends[end].endpoint.take_resumption() {
+        if resumes {
             self.resume_later(end);
         }
-        if self.connections.ends[end].is_passing {
+        if is_passing {
             self.look_whether_over(end);
+        }
+    }
+
+    /// Remembers whether an end has a compressed ACK.
+    #[inline(never)]
+    fn note_compression(&mut self, end: usize, is_compressing: bool) {
+        if !is_compressing {
+            self.holding.retain(|&holds| holds != end);
+        } else if !self.holding.contains(&end) {
+            self.holding.push(end);
         }
     }
 
@@ -763,7 +775,7 @@ fn send_bursts(
 ) {
     if let Some(cpus) = cpus {
         // The processor has handled the packets one by one.
-        while let Some(segment) = endpoint.poll_transmit(now) {
+        while let Some(segment) = next_of_burst(now, endpoint) {
             let (_, at) = endpoint.take_departing(now);
             cpus.send(network, host, route, Packet::Tcp(segment), at);
         }
@@ -775,7 +787,7 @@ fn send_bursts(
     loop {
         let before = endpoint.before_burst();
         burst.clear();
-        while let Some(segment) = endpoint.poll_transmit(now) {
+        while let Some(segment) = next_of_burst(now, endpoint) {
             let (goes_on, at) = endpoint.take_departing(now);
             burst.push((segment, at, goes_on));
             if endpoint.ends_burst(now) {
@@ -802,6 +814,12 @@ fn send_bursts(
             }
         }
     }
+}
+
+/// The next segment of a burst. Out of line: `poll_transmit` is inlined where most segments pass.
+#[inline(never)]
+fn next_of_burst(now: Time, endpoint: &mut Endpoint) -> Option<Segment> {
+    endpoint.poll_transmit(now)
 }
 
 /// Sends a packet of a host.

@@ -138,6 +138,12 @@ impl EcnState {
         if !self.agreed || segment.payload == 0 {
             return EcnSigns::default();
         }
+        self.on_capable_segment(segment, settings)
+    }
+
+    /// The same on a connection with ECN.
+    #[inline(never)]
+    fn on_capable_segment(&mut self, segment: &Segment, settings: &Settings) -> EcnSigns {
         if let Some(counts) = &self.counts {
             return EcnSigns { changed: counts.must_report_now(), ..EcnSigns::default() };
         }

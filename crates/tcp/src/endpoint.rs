@@ -625,32 +625,37 @@ impl Endpoint {
     #[inline]
     fn ensure_congestion_control(&mut self, now: Time) {
         if self.send.needs_control() {
-            let mss = u64::from(self.send.mss);
-            let initial_window = self.send.congestion().controller_cwnd();
-            let start = Start { mss, initial_window, seed: self.seed };
-            // In Linux it exists from establishment on (`tcp_init_transfer`).
-            let since = if self.settings.behaviour.controls_from_establishment {
-                self.receive.established_at().min(now)
-            } else {
-                now
-            };
-            self.send.begin(since, (self.build_control)(start), &self.settings);
-            // An end that only sends a FIN needs no window.
-            if self.settings.behaviour.controls_from_establishment && self.send.unsent() > 0 {
-                self.send.replay_in_ack_events(now);
-            }
-            // In Linux the SYN-ACK sets the pacing rate, from the window before the initial window
-            // is applied (`tcp_finish_connect`). After a SYN timeout, spurious or not, that window
-            // is one segment (`tcp_enter_loss`). At a passive end the ACK of the SYN-ACK sets the
-            // rate, after the initial window is applied (`tcp_rcv_state_process`).
-            let is_early = self.settings.behaviour.controls_from_establishment && !self.is_passive;
-            let cwnd = if self.was_syn_retransmitted { 1 } else { INIT_CWND };
-            let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
-                Some(cc) => cc.opening(cwnd),
-                None => (initial_window, self.send.congestion().ssthresh()),
-            };
-            self.send.set_rate_for(Context { now, settings: &self.settings }, cwnd, ssthresh);
+            self.begin_congestion_control(now);
         }
+    }
+
+    #[cold]
+    fn begin_congestion_control(&mut self, now: Time) {
+        let mss = u64::from(self.send.mss);
+        let initial_window = self.send.congestion().controller_cwnd();
+        let start = Start { mss, initial_window, seed: self.seed };
+        // In Linux it exists from establishment on (`tcp_init_transfer`).
+        let since = if self.settings.behaviour.controls_from_establishment {
+            self.receive.established_at().min(now)
+        } else {
+            now
+        };
+        self.send.begin(since, (self.build_control)(start), &self.settings);
+        // An end that only sends a FIN needs no window.
+        if self.settings.behaviour.controls_from_establishment && self.send.unsent() > 0 {
+            self.send.replay_in_ack_events(now);
+        }
+        // In Linux the SYN-ACK sets the pacing rate, from the window before the initial window
+        // is applied (`tcp_finish_connect`). After a SYN timeout, spurious or not, that window
+        // is one segment (`tcp_enter_loss`). At a passive end the ACK of the SYN-ACK sets the
+        // rate, after the initial window is applied (`tcp_rcv_state_process`).
+        let is_early = self.settings.behaviour.controls_from_establishment && !self.is_passive;
+        let cwnd = if self.was_syn_retransmitted { 1 } else { INIT_CWND };
+        let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
+            Some(cc) => cc.opening(cwnd),
+            None => (initial_window, self.send.congestion().ssthresh()),
+        };
+        self.send.set_rate_for(Context { now, settings: &self.settings }, cwnd, ssthresh);
     }
 
     /// Whether replies to an event leave before the application is woken: Linux replies

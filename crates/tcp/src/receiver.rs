@@ -224,10 +224,15 @@ impl Receiver {
     #[inline]
     pub fn init_autotuning(&mut self, settings: &Settings) {
         if let (None, Some((mss, begun))) = (&self.linux, self.autotune_from) {
-            let mut linux = Linux::new(settings, mss, self.largest(), self.pages);
-            linux.on_established(begun);
-            self.linux = Some(Box::new(linux));
+            self.begin_autotuning(settings, mss, begun);
         }
+    }
+
+    #[cold]
+    fn begin_autotuning(&mut self, settings: &Settings, mss: u16, begun: Time) {
+        let mut linux = Linux::new(settings, mss, self.largest(), self.pages);
+        linux.on_established(begun);
+        self.linux = Some(Box::new(linux));
     }
 
     /// The application has read everything available (`tcp_rcv_space_adjust`).
@@ -305,7 +310,8 @@ impl Receiver {
     }
 
     /// Takes the data and the FIN of an acceptable segment.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment with data passes here")]
+    #[inline(always)]
     pub fn receive(&mut self, start: u64, payload: u64, fin: bool) -> Reception {
         if payload == 0 && !fin {
             return Reception::Nothing;
@@ -324,8 +330,15 @@ impl Receiver {
             }
             return Reception::InOrder;
         }
+        self.receive_irregular((start, end), data);
+        Reception::Irregular
+    }
+
+    /// Takes data out of order, old data, or data that fills a gap.
+    #[inline(never)]
+    fn receive_irregular(&mut self, (start, end): (u64, u64), data: Range<u64>) {
         if end <= self.next {
-            return Reception::Irregular;
+            return;
         }
         self.insert(start, end);
         self.note_recent_block(start.max(self.next));
@@ -346,7 +359,6 @@ impl Receiver {
             // Coalesced data sends no DSACK, even for a part received before.
             self.duplicate = None;
         }
-        Reception::Irregular
     }
 
     /// Queues the new parts of a range. Of the parts received before, the first is reported (RFC

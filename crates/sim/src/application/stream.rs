@@ -45,7 +45,8 @@ impl Stream for Endpoint {
         self.write_with_lowat(bytes, ahead)
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment with data passes here")]
+    #[inline(always)]
     fn read(&mut self, now: Time, most: u64) -> u64 {
         Self::read(self, now, most)
     }

@@ -62,6 +62,9 @@ impl Segment {
     /// How many segments were merged into this one.
     #[inline]
     pub fn segments(&self) -> u64 {
+        if self.mss == 0 {
+            return 1;
+        }
         u64::from(self.payload.div_ceil(self.segment_size().max(1))).max(1)
     }
 }

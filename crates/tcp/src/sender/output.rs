@@ -123,7 +123,8 @@ impl Sender {
 
     /// Records new data. `is_wakeup`: the persist timer sends the data into the queue of the host
     /// (`tcp_write_wakeup`), which neither validates the window nor schedules a tail loss probe.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment of new data passes here")]
+    #[inline(always)]
     fn note_new(&mut self, context: Context<'_>, data: Data, is_wakeup: bool) {
         let had_outstanding = self.has_outstanding();
         let leaves_at = self.departure.data_leaves_at(context.now);
@@ -172,7 +173,8 @@ impl Sender {
     }
 
     /// The data to send next: a tail loss probe, a retransmission or new data.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     fn select_data(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
         let loss = &self.loss;
         let in_trouble = loss.recovery().is_recovering() || loss.is_tlp_pending();
@@ -312,7 +314,8 @@ impl Sender {
         (data.payload > 0 || fin).then_some(data)
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     fn new_data(&mut self, context: Context<'_>, in_flight: u64, options: u64) -> Option<Data> {
         let settings = context.settings;
         let Some(mut data) = self.sendable_new_data(context, options) else {
