@@ -57,17 +57,18 @@ impl Group {
 /// The due times of a set of sources.
 #[derive(Clone, Debug)]
 pub struct Agenda {
-    /// The root is at 0; the children of the four places of group n are at 4 n + 1 to 4 n + 4.
+    /// Place p of group g has the number 4 g + p, which is also the group whose winner stands there.
+    /// The root is group 1, so each level of the tree begins at a power of four.
     groups: Vec<Group>,
-    /// Index of the first leaf group.
-    lowest: usize,
+    /// The number of the first leaf, and how many leaves there are.
+    leaves: usize,
     sources: u32,
     first: Due,
 }
 
 impl Default for Agenda {
     fn default() -> Self {
-        Self { groups: vec![Group::EMPTY], lowest: 0, sources: 0, first: NONE }
+        Self { groups: vec![Group::EMPTY; 2], leaves: 4, sources: 0, first: NONE }
     }
 }
 
@@ -75,10 +76,10 @@ impl Agenda {
     /// Adds a source, which is not due until its time is set.
     pub fn add(&mut self) -> u32 {
         let source = self.sources;
-        if source as usize == 4 * (self.groups.len() - self.lowest) {
-            let known = self.groups.split_off(self.lowest);
-            self.lowest = 4 * self.lowest + 1;
-            self.groups = vec![Group::EMPTY; 4 * self.lowest + 1];
+        if source as usize == self.leaves {
+            let known = self.groups.split_off(self.leaves / 4);
+            self.leaves *= 4;
+            self.groups = vec![Group::EMPTY; self.leaves / 2];
             let known = known.iter().flat_map(|group| [0, 1, 2, 3].map(|place| group.get(place)));
             for Due { at, source } in known {
                 self.set(source, Time::from_picos(at));
@@ -113,12 +114,12 @@ impl Agenda {
     #[expect(clippy::inline_always, reason = "each caller knows what `was_first` is")]
     #[inline(always)]
     fn play(&mut self, source: u32, at: Time, was_first: bool) {
-        let mut place = source as usize;
-        let mut group = self.lowest + place / 4;
+        let mut number = self.leaves + source as usize;
         let mut first = Due { at: at.as_picos().min(NEVER), source };
         loop {
-            place %= 4;
-            let known = &mut self.groups[group];
+            let place = number % 4;
+            number /= 4;
+            let known = &mut self.groups[number];
             if !was_first && known.get(place) == first {
                 return;
             }
@@ -128,12 +129,10 @@ impl Agenda {
             let others = place & 2 ^ 2;
             let others = known.get(others).first(known.get(others + 1), 0);
             first = first.first(neighbour, place as u64 & 1).first(others, place as u64 >> 1);
-            if group == 0 {
+            if number == 1 {
                 self.first = first;
                 return;
             }
-            place = group - 1;
-            group = place / 4;
         }
     }
 }
