@@ -2,8 +2,10 @@
 
 use crate::part::Part;
 use crate::spilled::{PART, Spilled};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -80,7 +82,9 @@ pub struct Table<R> {
     /// The names of the columns that only this run has.
     extra: Vec<String>,
     pub(crate) labels: Vec<String>,
-    known: BTreeMap<String, Label>,
+    /// Labels by the hashes of their texts.
+    known: HashTable<Label>,
+    hashes: RandomState,
     /// The number of rows in memory.
     rows: usize,
     /// The limit of rows in memory.
@@ -96,7 +100,8 @@ impl<R: Row> Default for Table<R> {
             columns,
             extra: Vec::new(),
             labels: Vec::new(),
-            known: BTreeMap::new(),
+            known: HashTable::new(),
+            hashes: RandomState::default(),
             rows: 0,
             most: PART,
             spilled: Spilled::default(),
@@ -108,10 +113,23 @@ impl<R: Row> Default for Table<R> {
 impl<R: Row> Table<R> {
     /// Changes the text of a label.
     pub(crate) fn rename(&mut self, text: &str, new: &str) {
-        if let Some(label) = self.known.remove(text) {
-            new.clone_into(&mut self.labels[label.0 as usize]);
-            self.known.insert(new.into(), label);
-        }
+        let Some(label) = self.forget(text) else { return };
+        self.forget(new);
+        new.clone_into(&mut self.labels[label.0 as usize]);
+        self.know(label);
+    }
+
+    /// Makes a text unknown, and returns its label.
+    fn forget(&mut self, text: &str) -> Option<Label> {
+        let is_text = |label: &Label| self.labels[label.0 as usize] == text;
+        let entry = self.known.find_entry(self.hashes.hash_one(text), is_text).ok()?;
+        Some(entry.remove().0)
+    }
+
+    /// Makes a label known by its text.
+    fn know(&mut self, label: Label) {
+        let hash = |label: &Label| self.hashes.hash_one(&self.labels[label.0 as usize]);
+        self.known.insert_unique(hash(&label), label, hash);
     }
 
     /// Keeps all rows in memory, without a limit.
@@ -121,12 +139,13 @@ impl<R: Row> Table<R> {
 
     /// The label for a text.
     pub fn label(&mut self, text: &str) -> Label {
-        if let Some(&label) = self.known.get(text) {
+        let is_text = |label: &Label| self.labels[label.0 as usize] == text;
+        if let Some(&label) = self.known.find(self.hashes.hash_one(text), is_text) {
             return label;
         }
         let label = Label(self.labels.len() as u32);
         self.labels.push(text.into());
-        self.known.insert(text.into(), label);
+        self.know(label);
         label
     }
 
@@ -245,7 +264,7 @@ impl<R: Row> Table<R> {
     /// A table without rows that has the same labels.
     pub(crate) fn with_labels(&self) -> Self {
         let (labels, known) = (self.labels.clone(), self.known.clone());
-        Self { labels, known, ..Self::default() }
+        Self { labels, known, hashes: self.hashes.clone(), ..Self::default() }
     }
 
     /// Appends rows of a part of a table with the same labels. Columns that only this run has are
@@ -564,6 +583,7 @@ mod tests {
     use super::*;
     use crate::SampleRow;
     use sha2::{Digest, Sha256};
+    use std::collections::BTreeMap;
 
     fn row(table: &mut Table<SampleRow>, flow: &str, cwnd_segments: u64) -> SampleRow {
         SampleRow {
