@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// An IPv4 or IPv6 address; IPv4 addresses are mapped (RFC 4291 §2.5.5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(pub u128);
 
 impl From<Ipv4Addr> for Address {

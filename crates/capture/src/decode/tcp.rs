@@ -56,20 +56,21 @@ impl Options {
         &self.sack[..usize::from(self.sack_count)]
     }
 
+    /// Adds the options in `bytes`, of `length` bytes on the wire.
     #[inline]
-    fn read(bytes: &[u8], length: usize) -> Self {
-        let mut found = Self { is_cut: bytes.len() < length, ..Self::default() };
+    fn read(&mut self, bytes: &[u8], length: usize) {
+        self.is_cut = bytes.len() < length;
         let mut rest = bytes;
         // The usual order of options after the handshake (RFC 7323 appendix A).
         if let [1, 1, 8, 10, at @ ..] = rest
             && at.len() >= 8
         {
-            found.timestamps = word(at, 0).zip(word(at, 4));
+            self.timestamps = word(at, 0).zip(word(at, 4));
             rest = &at[8..];
         }
         loop {
             let (kind, length) = match *rest {
-                [] | [0, ..] => return found,
+                [] | [0, ..] => return,
                 [1, ..] => {
                     rest = &rest[1..];
                     continue;
@@ -78,10 +79,10 @@ impl Options {
                 [_] => (0, 0),
             };
             let Some(option) = rest.get(..length).filter(|option| option.len() >= 2) else {
-                found.is_cut = true;
-                return found;
+                self.is_cut = true;
+                return;
             };
-            found.add(kind, &option[2..]);
+            self.add(kind, &option[2..]);
             rest = &rest[length..];
         }
     }
@@ -106,7 +107,7 @@ impl Options {
 }
 
 /// The header fields of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
     /// The source port.
     pub from: u16,
@@ -128,25 +129,31 @@ pub struct Tcp {
 
 impl Tcp {
     /// Reads a segment of `length` bytes, header included.
-    #[inline]
     pub fn read(bytes: &[u8], length: u32) -> Option<Self> {
-        let fixed = bytes.first_chunk::<16>()?;
-        let rest = short(fixed, 12)?;
-        let header = usize::from(rest >> 12) * 4;
+        let mut segment = Self::default();
+        segment.fill(bytes, length).then_some(segment)
+    }
+
+    /// Reads a segment into this one; false if there is none.
+    #[inline]
+    pub(crate) fn fill(&mut self, bytes: &[u8], length: u32) -> bool {
+        let Some(fixed) = bytes.first_chunk::<16>() else { return false };
+        let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|n| fixed[at + n]));
+        let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let header = usize::from(fixed[12] >> 4) * 4;
+        let Some(payload) = length.checked_sub(header as u32) else { return false };
         if header < 20 {
-            return None;
+            return false;
         }
-        let options = bytes.get(20..header.min(bytes.len()).max(20)).unwrap_or_default();
-        Some(Self {
-            from: short(fixed, 0)?,
-            to: short(fixed, 2)?,
-            seq: word(fixed, 4)?,
-            ack: word(fixed, 8)?,
-            flags: Flags(rest & 0x1ff),
-            window: short(fixed, 14)?,
-            payload: length.checked_sub(header as u32)?,
-            options: Options::read(options, header - 20),
-        })
+        (self.from, self.to) = (short(0), short(2));
+        (self.seq, self.ack) = (word(4), word(8));
+        self.flags = Flags(short(12) & 0x1ff);
+        self.window = short(14);
+        self.payload = payload;
+        self.options = Options::default();
+        let options = bytes.get(20..header.min(bytes.len())).unwrap_or_default();
+        self.options.read(options, header - 20);
+        true
     }
 
     /// The sequence numbers that the segment takes: its data, and one each for SYN and FIN.

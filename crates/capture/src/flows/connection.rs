@@ -2,9 +2,10 @@
 
 use super::direction::{Half, PacketKind, Peer};
 use super::rtt::LONGEST;
+use super::segment::Segment;
 use super::sender_limits::Wait;
 use super::turns::Turn;
-use crate::decode::{Address, Flags, Ip, Tcp};
+use crate::decode::{Address, Flags, Tcp};
 
 /// The number of consecutive missing packets at an interface after which its capture counts as
 /// over.
@@ -59,8 +60,9 @@ pub(super) struct Connection {
 
 impl Connection {
     /// The connection that begins with this packet.
-    pub fn new(number: u64, now: i64, ip: &Ip<'_>, tcp: &Tcp) -> Self {
-        let (from, to) = ((ip.from, tcp.from), (ip.to, tcp.to));
+    pub fn new(number: u64, segment: &Segment) -> Self {
+        let &Segment { time: now, from, to, ref tcp, .. } = segment;
+        let (from, to) = ((from, tcp.from), (to, tcp.to));
         let is_syn = tcp.flags.has(Flags::SYN);
         let is_from_client = match (is_syn, tcp.flags.has(Flags::ACK)) {
             (true, is_answer) => !is_answer,
@@ -92,23 +94,43 @@ impl Connection {
     }
 
     /// Whether this packet begins another connection between the same endpoints.
-    pub fn is_replaced_by(&self, ip: &Ip<'_>, tcp: &Tcp) -> bool {
+    pub fn is_replaced_by(&self, segment: &Segment) -> bool {
+        let tcp = &segment.tcp;
         tcp.flags.has(Flags::SYN)
             && !tcp.flags.has(Flags::ACK)
-            && self.halves[self.side(ip, tcp) as usize].has_another_isn(tcp.seq)
+            && self.halves[self.side(segment) as usize].has_another_isn(tcp.seq)
+    }
+
+    /// The endpoints.
+    pub fn ends(&self) -> [End; 2] {
+        [self.client, self.server]
+    }
+
+    /// Whether this is the connection between two endpoints, in either order.
+    #[inline]
+    pub fn is_between(&self, [from, to]: [End; 2]) -> bool {
+        let ends = (self.client, self.server);
+        ends == (from, to) || ends == (to, from)
     }
 
     /// The sender of a packet.
-    pub fn side(&self, ip: &Ip<'_>, tcp: &Tcp) -> Side {
-        if self.client == (ip.from, tcp.from) { Side::Client } else { Side::Server }
+    pub fn side(&self, segment: &Segment) -> Side {
+        if self.client == (segment.from, segment.tcp.from) { Side::Client } else { Side::Server }
     }
 
     /// Whether both sides have closed.
+    #[inline]
     pub fn is_closed(&self) -> bool {
         match self.closing {
+            None => false,
             Some(Closing::Reset(_)) => true,
-            _ => self.halves.iter().all(Half::is_done),
+            Some(Closing::Fin(_)) => self.halves.iter().all(Half::is_done),
         }
+    }
+
+    /// Frees the memory of data in flight, once the connection is closed.
+    pub fn release(&mut self) {
+        self.halves.iter_mut().for_each(Half::release);
     }
 
     /// The number of remembered pieces of flights.
@@ -117,15 +139,10 @@ impl Connection {
     }
 
     /// Handles a duplicate of a packet.
-    pub fn duplicate(
-        &mut self,
-        (now, interface): (i64, u32),
-        ip: &Ip<'_>,
-        tcp: &Tcp,
-        wire_bytes: u32,
-    ) {
+    pub fn duplicate(&mut self, segment: &Segment) {
+        let &Segment { time: now, interface, wire_bytes, ref tcp, .. } = segment;
         self.duplicates += 1;
-        let side = self.side(ip, tcp);
+        let side = self.side(segment);
         let me = &mut self.halves[side as usize];
         me.count.packets += 1;
         me.count.wire_bytes += u64::from(wire_bytes);
@@ -196,25 +213,15 @@ impl Connection {
         other.queue_ack(now, tcp);
     }
 
-    /// Handles a segment, captured at `now` on an interface. `most`: the limit of pieces in a
-    /// flight.
-    pub fn segment(
-        &mut self,
-        (now, interface): (i64, u32),
-        ip: &Ip<'_>,
-        tcp: &Tcp,
-        wire_bytes: u32,
-        most: usize,
-    ) -> PacketKind {
-        let side = self.side(ip, tcp);
+    /// Handles a segment. `most`: the limit of pieces in a flight.
+    pub fn segment(&mut self, segment: &Segment, most: usize) -> PacketKind {
+        let &Segment { interface, wire_bytes, ref tcp, .. } = segment;
+        let side = self.side(segment);
         // Clocks may go back; waiting times are never negative.
-        let now = now.max(self.last);
+        let now = segment.time.max(self.last);
         self.account_time(now);
         self.track_handshake(now, side, tcp);
         self.on_first_copy(side, interface);
-        let agreed = |what: fn(&Half) -> bool| self.halves.iter().all(what);
-        let has_sack = agreed(|half| half.sack_permitted || !half.has_syn);
-        let has_timestamps = agreed(|half| half.timestamps);
         let [client, server] = &mut self.halves;
         let (me, other) = match side {
             Side::Client => (client, server),
@@ -222,7 +229,7 @@ impl Connection {
         };
         me.count.packets += 1;
         me.count.wire_bytes += u64::from(wire_bytes);
-        me.count.ce += u64::from(ip.ecn == 3);
+        me.count.ce += u64::from(segment.ecn == 3);
         me.timestamps |= tcp.options.timestamps.is_some();
         let is_syn = tcp.flags.has(Flags::SYN);
         if !is_syn {
@@ -258,11 +265,12 @@ impl Connection {
         };
         let mut kind = PacketKind::Ack;
         if tcp.sequence_length() > 0 {
+            let may_sack = |half: &Half| half.sack_permitted || !half.has_syn;
             let seen = Peer {
                 mss: other.mss,
                 has_packets: other.count.packets > 0,
-                has_sack,
-                has_timestamps,
+                has_sack: may_sack(me) && may_sack(other),
+                has_timestamps: me.timestamps && other.timestamps,
             };
             let gap = me.take_burst_gap(tcp);
             kind = me.on_segment(now, tcp, seen, most);
@@ -293,12 +301,10 @@ impl Connection {
         let waited = now - from;
         self.longest_gap = self.longest_gap.max(waited);
         let is_closing = self.closing.is_some();
-        let [delivered_of_client, delivered_of_server] = self.delivered_at;
-        for (half, delivered_at) in
-            self.halves.iter_mut().zip([delivered_of_server, delivered_of_client])
-        {
+        let is_delivered = self.delivered_at.map(|at| at.is_some());
+        for (side, half) in self.halves.iter_mut().enumerate() {
             // The ACK that ends the handshake may be in transit to this side.
-            if !self.is_open || delivered_at.is_some() && half.is_opening() {
+            if !self.is_open || is_delivered[1 - side] && half.is_opening() {
                 half.time.add(Wait::Handshake, waited);
             } else {
                 half.account_wait(from, now, is_closing);

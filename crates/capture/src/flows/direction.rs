@@ -281,6 +281,13 @@ impl Half {
         self.has_fin && !self.is_busy()
     }
 
+    /// Frees the memory of what is empty.
+    pub fn release(&mut self) {
+        self.flight.release();
+        self.sacked.release();
+        self.remote.release();
+    }
+
     /// Whether data sent after an ACK of everything may have been in transit for this time: the
     /// last segment was full, and the sender is away from the capture.
     #[inline]
@@ -409,7 +416,8 @@ impl Half {
             let segments = Self::segments_of(payload, other);
             self.count.segments += segments;
             self.count.payload_bytes += payload;
-            self.count.largest_segment = self.count.largest_segment.max(payload.div_ceil(segments));
+            let largest = if segments > 1 { payload.div_ceil(segments) } else { payload };
+            self.count.largest_segment = self.count.largest_segment.max(largest);
             self.count.oversized += u64::from(segments > 1);
         }
         let mut kind = if payload > 0 { PacketKind::Data } else { PacketKind::Control };

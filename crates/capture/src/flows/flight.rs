@@ -34,6 +34,13 @@ impl Flight {
         self.pieces.len()
     }
 
+    /// Frees memory that holds nothing.
+    pub fn release(&mut self) {
+        if self.pieces.is_empty() {
+            self.pieces = VecDeque::new();
+        }
+    }
+
     /// The first unacknowledged piece.
     pub fn head(&self) -> Option<&Sent> {
         self.pieces.front()
@@ -107,6 +114,13 @@ const MAX_RANGES: usize = 4096;
 impl Ranges {
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
+    }
+
+    /// Frees memory that holds nothing.
+    pub fn release(&mut self) {
+        if self.ranges.is_empty() {
+            self.ranges = Vec::new();
+        }
     }
 
     /// Removes everything before `to`.

@@ -9,7 +9,9 @@
 //! | `recovery` | why a sender retransmits |
 //! | `rtt` | round trips |
 //! | `sender_limits` | a sender's time, summed by cause |
+//! | `segment` | what connections see of a packet |
 //! | `duplicates` | duplicate packets |
+//! | `beside` | connections are followed in a thread of their own |
 //! | `row` | the table of connections |
 //! | `packets` | packets of chosen connections, one by one |
 //! | `turns` | requests and responses |
@@ -17,6 +19,7 @@
 //! Memory depends on the number of open connections, not of packets: a closed connection becomes a
 //! row.
 
+mod beside;
 mod connection;
 mod direction;
 mod duplicates;
@@ -26,17 +29,20 @@ mod recovery;
 mod remote_sender;
 mod row;
 mod rtt;
+pub(crate) mod segment;
 mod sender_limits;
 mod turns;
 
+pub(crate) use beside::{Feed, follow};
 pub use packets::{CapturePacketColumns, CapturePacketRow};
 pub use row::{CaptureFlowColumns, CaptureFlowRow};
 pub use turns::{CaptureTurnColumns, CaptureTurnRow};
 
-use crate::decode::{Address, Flags, Ip, Tcp};
+use crate::decode::Flags;
 use connection::{Connection, Side};
 use direction::PacketKind;
-use duplicates::DuplicateFilter;
+use hashbrown::HashTable;
+use segment::{Hashes, Segment};
 use std::collections::BTreeSet;
 use tcplab_tables::Table;
 
@@ -48,17 +54,11 @@ const MAX_PIECES: usize = 4 << 20;
 /// The default limit of connections followed at once.
 pub const MOST_CONNECTIONS: usize = 200_000;
 
-/// The endpoints of a connection, the smaller one first.
-type Key = ((Address, u16), (Address, u16));
-
-/// The slots of connections by their endpoints. Each table has its own seed, so that no capture can
-/// be crafted whose connections all collide.
-#[expect(clippy::disallowed_types, reason = "asked by key, never gone through")]
-type Places = std::collections::HashMap<Key, u32, foldhash::fast::RandomState>;
-
 /// Follows the connections of a capture.
 pub struct Flows {
-    places: Places,
+    /// The slots of connections, by their endpoints.
+    places: HashTable<u32>,
+    hashes: Hashes,
     /// The connections followed, and free slots.
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -67,8 +67,8 @@ pub struct Flows {
     newest: u32,
     most: usize,
     pieces: usize,
-    duplicate_filter: DuplicateFilter,
-    begin: Option<i64>,
+    /// The time of the first packet of the capture.
+    begin: i64,
     table: Table<CaptureFlowRow>,
     /// The number of the connection in the last row, and whether all rows are in order.
     last_row: u64,
@@ -132,15 +132,15 @@ impl Flows {
     /// Follows at most this many connections at once.
     pub fn new(most: usize) -> Self {
         Self {
-            places: Places::default(),
+            places: HashTable::new(),
+            hashes: Hashes::default(),
             slots: Vec::new(),
             free: Vec::new(),
             oldest: NONE,
             newest: NONE,
             most: most.clamp(1, NONE as usize - 1),
             pieces: 0,
-            duplicate_filter: DuplicateFilter::default(),
-            begin: None,
+            begin: 0,
             table: Table::default(),
             last_row: 0,
             is_in_order: true,
@@ -165,53 +165,46 @@ impl Flows {
         self
     }
 
-    /// Sets the number of interfaces known so far.
-    #[inline]
-    pub fn at_interfaces(&mut self, number: usize) {
-        if number > 1 {
-            self.duplicate_filter.expect_several_interfaces();
-        }
+    /// The capture begins at this time.
+    pub(crate) fn begin(&mut self, time: i64) {
+        self.begin = time;
     }
 
-    /// Begins at the capture's first time.
-    pub fn begin(&mut self, time: i64) {
-        self.begin.get_or_insert(time);
-    }
-
-    /// Adds a segment, captured at `time` on an interface, in a frame of so many bytes.
-    pub fn add(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp, wire_bytes: u32) {
-        self.begin(time);
-        let (from, to) = ((ip.from, tcp.from), (ip.to, tcp.to));
-        let key = if from <= to { (from, to) } else { (to, from) };
-        let mut place = self.places.get(&key).copied();
+    /// Adds a segment.
+    pub(crate) fn add(&mut self, segment: &Segment) {
+        let ends = segment.ends();
+        let is_between = |&place: &u32| self.slots[place as usize].connection.is_between(ends);
+        let mut place = self.places.find(segment.hash, is_between).copied();
         if let Some(there) = place
-            && self.slots[there as usize].connection.is_replaced_by(ip, tcp)
+            && self.slots[there as usize].connection.is_replaced_by(segment)
         {
             self.end(there);
             place = None;
         }
-        let place = place.unwrap_or_else(|| self.open(key, time, ip, tcp));
+        let place = place.unwrap_or_else(|| self.open(segment));
         self.touch(place);
         let slot = &mut self.slots[place as usize];
-        if self.duplicate_filter.is_duplicate(time, interface, ip, tcp) {
+        let before = slot.connection.pieces();
+        if segment.is_duplicate {
             self.found.duplicates += 1;
-            let before = slot.connection.pieces();
-            slot.connection.duplicate((time, interface), ip, tcp, wire_bytes);
+            slot.connection.duplicate(segment);
             self.pieces = self.pieces + slot.connection.pieces() - before;
-            self.record_packet(place, time, ip, tcp, PacketKind::Copy);
+            self.record_packet(place, segment, PacketKind::Copy);
             return;
         }
         let data = slot.connection.data();
-        let before = slot.connection.pieces();
         let most = before + MAX_PIECES.saturating_sub(self.pieces);
-        let kind = slot.connection.segment((time, interface), ip, tcp, wire_bytes, most);
+        let kind = slot.connection.segment(segment, most);
+        if slot.connection.is_closed() {
+            slot.connection.release();
+        }
         self.pieces = self.pieces + slot.connection.pieces() - before;
         self.track_turn(place, data);
-        self.record_packet(place, time, ip, tcp, kind);
+        self.record_packet(place, segment, kind);
     }
 
     /// All connections, in the order of their first packets, and what they show about the capture.
-    pub fn finish(mut self) -> FlowTables {
+    pub(crate) fn finish(mut self) -> FlowTables {
         while self.oldest != NONE {
             self.end(self.oldest);
         }
@@ -232,29 +225,28 @@ impl Flows {
             if before < after
                 && let Some(over) = connection.turn.data(connection.last, side, after - before)
             {
-                over.push(table, connection.number, self.begin.unwrap_or(0));
+                over.push(table, connection.number, self.begin);
             }
         }
     }
 
     /// Records a packet, if its connection is chosen.
     #[inline]
-    fn record_packet(&mut self, place: u32, time: i64, ip: &Ip<'_>, tcp: &Tcp, kind: PacketKind) {
+    fn record_packet(&mut self, place: u32, segment: &Segment, kind: PacketKind) {
         if self.chosen.is_empty() {
             return;
         }
         let connection = &self.slots[place as usize].connection;
         if self.chosen.contains(&connection.number) {
-            let time = time - self.begin.unwrap_or(time);
-            packets::push(&mut self.packets, connection, time, ip, tcp, kind);
+            packets::push(&mut self.packets, connection, self.begin, segment, kind);
         }
     }
 
-    fn open(&mut self, key: Key, time: i64, ip: &Ip<'_>, tcp: &Tcp) -> u32 {
-        self.retire(time);
-        let connection = Connection::new(self.found.connections, time, ip, tcp);
+    fn open(&mut self, segment: &Segment) -> u32 {
+        self.retire(segment.time);
+        let connection = Connection::new(self.found.connections, segment);
         self.found.connections += 1;
-        if !tcp.flags.has(Flags::SYN) {
+        if !segment.tcp.flags.has(Flags::SYN) {
             self.found.without_handshake += 1;
         }
         let place = if let Some(place) = self.free.pop() {
@@ -265,7 +257,9 @@ impl Flows {
             self.slots.push(Slot { connection, before: NONE, behind: NONE });
             (self.slots.len() - 1) as u32
         };
-        self.places.insert(key, place);
+        let (slots, hashes) = (&self.slots, &self.hashes);
+        let rehash = |&place: &u32| hashes.of(slots[place as usize].connection.ends());
+        self.places.insert_unique(segment.hash, place, rehash);
         self.append(place);
         place
     }
@@ -291,8 +285,10 @@ impl Flows {
     fn end(&mut self, place: u32) {
         self.unlink(place);
         let connection = &self.slots[place as usize].connection;
-        let (from, to) = (connection.client, connection.server);
-        self.places.remove(&if from <= to { (from, to) } else { (to, from) });
+        let hash = self.hashes.of(connection.ends());
+        if let Ok(entry) = self.places.find_entry(hash, |&other| other == place) {
+            entry.remove();
+        }
         self.pieces -= connection.pieces();
         let sides = connection.halves.each_ref().map(|half| &half.count);
         self.found.one_sided += u64::from(
@@ -303,9 +299,9 @@ impl Flows {
         self.found.oversized += sides.iter().map(|side| side.oversized).sum::<u64>();
         self.is_in_order &= self.last_row <= connection.number;
         self.last_row = connection.number;
-        row::push(&mut self.table, connection, self.begin.unwrap_or(0));
+        row::push(&mut self.table, connection, self.begin);
         if let Some(turns) = &mut self.turns {
-            connection.turn.push(turns, connection.number, self.begin.unwrap_or(0));
+            connection.turn.push(turns, connection.number, self.begin);
         }
         self.free.push(place);
     }

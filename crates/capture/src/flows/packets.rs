@@ -3,7 +3,8 @@
 use super::connection::{Connection, Side};
 use super::direction::PacketKind;
 use super::recovery::Cause;
-use crate::decode::{Flags, Ip, Tcp};
+use super::segment::Segment;
+use crate::decode::Flags;
 use tcplab_tables::{Label, Table, ecn, rows, tcp_flags};
 
 rows! {
@@ -42,16 +43,16 @@ rows! {
     }
 }
 
-/// Adds a packet captured so many nanoseconds after the first one.
+/// Adds a packet. `begin`: when the first packet was captured.
 pub(super) fn push(
     table: &mut Table<CapturePacketRow>,
     connection: &Connection,
-    time: i64,
-    ip: &Ip<'_>,
-    tcp: &Tcp,
+    begin: i64,
+    segment: &Segment,
     kind: PacketKind,
 ) {
-    let side = connection.side(ip, tcp);
+    let tcp = &segment.tcp;
+    let side = connection.side(segment);
     let [client, server] = &connection.halves;
     let (name, me, other) = match side {
         Side::Client => ("client", client, server),
@@ -64,7 +65,7 @@ pub(super) fn push(
     let has_ack = tcp.flags.has(Flags::ACK);
     let row = CapturePacketRow {
         connection: connection.number,
-        time_s: time as f64 / 1e9,
+        time_s: (segment.time - begin) as f64 / 1e9,
         sender: table.label(name),
         kind: table.label(kind.name()),
         flags: table.label(&tcp_flags(tcp.flags.0)),
@@ -73,7 +74,7 @@ pub(super) fn push(
         ack: if has_ack { other.relative(tcp.ack) } else { None },
         window_bytes: connection.window(side, tcp),
         sack: (!sack.is_empty()).then(|| table.label(&sack)),
-        ecn: ecn(ip.ecn).map(|ecn| table.label(ecn)),
+        ecn: ecn(segment.ecn).map(|ecn| table.label(ecn)),
     };
     table.push(row);
 }

@@ -59,6 +59,13 @@ impl RemoteSender {
         (self.rtt, self.state) = (self.handshake_rtt, state);
     }
 
+    /// Frees memory that holds nothing.
+    pub fn release(&mut self) {
+        if self.acks.is_empty() {
+            self.acks = VecDeque::new();
+        }
+    }
+
     /// Whether the sender receives ACKs later than the capture point.
     #[inline]
     pub fn is_remote(&self) -> bool {

@@ -245,6 +245,7 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         Side::Client => (c, "client"),
         Side::Server => (s, "server"),
     };
+    let [rtt_c, rtt_s] = [c, s].map(|half| half.round_trips.range());
     let time = most.time.percent();
     let goodput = (duration > 0).then(|| most.count.bytes as f64 * 8e3 / duration as f64);
     let client = table.label(&connection.client.0.to_string());
@@ -303,12 +304,12 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         client_largest_segment_bytes: c.count.largest_segment,
         client_initial_window_bytes: c.has_syn.then_some(c.count.initial_window),
         client_rtt_samples: c.round_trips.count(),
-        client_rtt_min_ms: c.round_trips.range().map(|range| range[0]),
-        client_rtt_mean_ms: c.round_trips.range().map(|range| range[1]),
+        client_rtt_min_ms: rtt_c.map(|[least, ..]| least),
+        client_rtt_mean_ms: rtt_c.map(|[_, mean, _]| mean),
         client_rtt_p50_ms: c.round_trips.percentile(50),
         client_rtt_p95_ms: c.round_trips.percentile(95),
         client_rtt_p99_ms: c.round_trips.percentile(99),
-        client_rtt_max_ms: c.round_trips.range().map(|range| range[2]),
+        client_rtt_max_ms: rtt_c.map(|[.., greatest]| greatest),
         client_near_rtt_ms: c.recovery.sender_rtt as f64 / 1e6,
         client_ce_packets: c.count.ce,
         client_ece_packets: c.count.ece,
@@ -341,12 +342,12 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
         server_largest_segment_bytes: s.count.largest_segment,
         server_initial_window_bytes: s.has_syn.then_some(s.count.initial_window),
         server_rtt_samples: s.round_trips.count(),
-        server_rtt_min_ms: s.round_trips.range().map(|range| range[0]),
-        server_rtt_mean_ms: s.round_trips.range().map(|range| range[1]),
+        server_rtt_min_ms: rtt_s.map(|[least, ..]| least),
+        server_rtt_mean_ms: rtt_s.map(|[_, mean, _]| mean),
         server_rtt_p50_ms: s.round_trips.percentile(50),
         server_rtt_p95_ms: s.round_trips.percentile(95),
         server_rtt_p99_ms: s.round_trips.percentile(99),
-        server_rtt_max_ms: s.round_trips.range().map(|range| range[2]),
+        server_rtt_max_ms: rtt_s.map(|[.., greatest]| greatest),
         server_near_rtt_ms: s.recovery.sender_rtt as f64 / 1e6,
         server_ce_packets: s.count.ce,
         server_ece_packets: s.count.ece,

@@ -9,14 +9,23 @@ pub use rows::{
 };
 
 use crate::container::{Reader, Record};
-use crate::decode::{Fragments, Inner, Ip, Tcp, inner, protocol};
-use crate::flows::{CaptureFlowRow, CapturePacketRow, CaptureTurnRow, FlowTables, Flows};
+use crate::decode::{Fragments, Inner, Ip, inner, protocol};
+use crate::flows::{
+    CaptureFlowRow, CapturePacketRow, CaptureTurnRow, Feed, FlowTables, Flows, follow,
+};
 use faults::Faults;
 use std::collections::BTreeMap;
 use tcplab_tables::{Column, Row, Table};
 
 /// The upper bounds of length classes, as in Wireshark.
 const CLASSES: [u32; 10] = [20, 40, 80, 160, 320, 640, 1280, 2560, 5120, u32::MAX];
+
+/// The class of a length. The bounds double.
+#[inline]
+fn class(length: u32) -> usize {
+    let doubled = (length / CLASSES[0]).checked_ilog2().map_or(0, |doubled| doubled + 1);
+    (doubled as usize).min(CLASSES.len() - 1)
+}
 
 /// The number of packets between two calls of `goes_on`.
 const ASKED: u64 = 1 << 16;
@@ -95,17 +104,20 @@ impl Info {
     pub fn read(
         reader: &mut Reader,
         file: &str,
-        mut flows: Flows,
+        flows: Flows,
         goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> Option<Self> {
-        let mut sums = Sums::default();
-        while let Some(record) = reader.next_packet() {
-            sums.add(&record, &mut flows);
-            if sums.all.packets.is_multiple_of(ASKED) && !goes_on(sums.all.packets) {
-                return None;
+        let (mut sums, followed) = follow(flows, goes_on, |feed| {
+            let mut sums = Sums::default();
+            while let Some(record) = reader.next_packet() {
+                sums.add(&record, feed);
+                if sums.all.packets.is_multiple_of(ASKED) && !feed.report(sums.all.packets) {
+                    break;
+                }
             }
-        }
-        let FlowTables { flows, packets, turns, found } = flows.finish();
+            sums
+        })?;
+        let FlowTables { flows, packets, turns, found } = followed;
         let mut faults = Table::default();
         sums.faults.incomplete = sums.fragments.incomplete();
         sums.faults.tell(file, reader, &found, sums.all.packets, &mut faults);
@@ -123,15 +135,16 @@ impl Info {
 }
 
 impl Sums {
-    fn add(&mut self, record: &Record<'_>, flows: &mut Flows) {
+    fn add(&mut self, record: &Record<'_>, feed: &mut Feed) {
         let &Record { time, interface, interfaces, link, length, bytes } = record;
-        flows.at_interfaces(interfaces);
+        feed.at_interfaces(interfaces);
         self.all.add(length);
         self.captured_bytes += bytes.len() as u64;
-        let class = CLASSES.partition_point(|&end| end <= length).min(CLASSES.len() - 1);
-        self.lengths[class].add(length);
+        self.lengths[class(length)].add(length);
+        if self.first.is_none() {
+            feed.begin(time);
+        }
         self.clock(time);
-        flows.begin(time);
         let interface_number = interface as usize;
         if self.interfaces.len() <= interface_number {
             self.interfaces.resize(interface_number + 1, false);
@@ -145,7 +158,7 @@ impl Sums {
                 // The link headers precede the packet.
                 let before = (bytes.len() - packet.len()) as u32;
                 match Ip::read(packet, length.saturating_sub(before)) {
-                    Some(ip) => self.ip((time, interface, length), &ip, flows),
+                    Some(ip) => self.ip((time, interface, length), &ip, feed),
                     None => self.other(("unreadable", None), length),
                 }
             }
@@ -181,35 +194,45 @@ impl Sums {
     }
 
     #[inline]
-    fn ip(&mut self, packet: (i64, u32, u32), ip: &Ip<'_>, flows: &mut Flows) {
-        if let Some(place) = ip.place {
-            if let Some((headers, whole)) = self.fragments.add(ip, place) {
-                self.transport(packet, &Ip { place: None, ..*ip }, (&headers, whole), flows);
-            } else {
-                self.other((network(ip), Some(FRAGMENT)), packet.2);
-            }
-            return;
+    fn ip(&mut self, packet: (i64, u32, u32), ip: &Ip<'_>, feed: &mut Feed) {
+        let Some(place) = ip.place else {
+            return self.transport(packet, ip, (ip.content, ip.length), feed);
+        };
+        if let Some((headers, whole)) = self.fragments.add(ip, place) {
+            self.reassembled(packet, ip, (&headers, whole), feed);
+        } else {
+            self.other((network(ip), Some(FRAGMENT)), packet.2);
         }
-        self.transport(packet, ip, (ip.content, ip.length), flows);
+    }
+
+    /// The last fragment of a packet.
+    #[cold]
+    fn reassembled(
+        &mut self,
+        packet: (i64, u32, u32),
+        ip: &Ip<'_>,
+        content: (&[u8], u32),
+        feed: &mut Feed,
+    ) {
+        self.transport(packet, &Ip { place: None, ..*ip }, content, feed);
     }
 
     #[inline]
     fn transport(
         &mut self,
-        (time, interface, length): (i64, u32, u32),
+        packet: (i64, u32, u32),
         ip: &Ip<'_>,
-        (content, whole): (&[u8], u32),
-        flows: &mut Flows,
+        content: (&[u8], u32),
+        feed: &mut Feed,
     ) {
         if ip.protocol != protocol::TCP {
-            self.other((network(ip), Some(ip.protocol)), length);
+            self.other((network(ip), Some(ip.protocol)), packet.2);
             return;
         }
-        self.tcp[usize::from(ip.version == 6)].add(length);
-        match Tcp::read(content, whole) {
-            Some(tcp) => {
-                self.faults.cut_options += u64::from(tcp.options.is_cut);
-                flows.add(time, interface, ip, &tcp, length);
+        self.tcp[usize::from(ip.version == 6)].add(packet.2);
+        match feed.add(packet, ip, content) {
+            Some(segment) => {
+                self.faults.cut_options += u64::from(segment.tcp.options.is_cut);
             }
             None => self.faults.cut_headers += 1,
         }

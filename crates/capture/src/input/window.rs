@@ -3,8 +3,8 @@
 use super::Source;
 use std::io;
 
-/// The size of reads from the source.
-const PIECE: usize = 1 << 18;
+/// The size of reads from the source, which stays in a processor's cache.
+const PIECE: usize = 1 << 16;
 
 /// A sliding window over the bytes of a capture, which holds as much as a block needs.
 pub(crate) struct Window {

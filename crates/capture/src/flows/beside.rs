@@ -1,0 +1,132 @@
+//! Follows connections while another thread reads the capture. The results are those of a single
+//! thread: segments arrive in order.
+
+use super::duplicates::DuplicateFilter;
+use super::segment::{Hashes, Segment};
+use super::{FlowTables, Flows};
+use crate::decode::Ip;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+
+/// The number of segments handed over at once. All batches together fit into a processor's cache.
+const BATCH: usize = 512;
+/// The number of batches in circulation.
+const BATCHES: usize = 4;
+
+/// Segments.
+struct Batch {
+    /// The time of the first packet of the capture.
+    begin: i64,
+    /// The number of packets so far, now and then.
+    packets: Option<u64>,
+    count: usize,
+    segments: Box<[Segment]>,
+}
+
+impl Batch {
+    fn new() -> Self {
+        let segments = vec![Segment::default(); BATCH].into();
+        Self { begin: 0, packets: None, count: 0, segments }
+    }
+}
+
+/// The way of segments to their connections.
+pub(crate) struct Feed {
+    duplicate_filter: DuplicateFilter,
+    hashes: Hashes,
+    batch: Batch,
+    full: SyncSender<Batch>,
+    empty: Receiver<Batch>,
+}
+
+impl Feed {
+    /// Sets the number of interfaces known so far.
+    #[inline]
+    pub fn at_interfaces(&mut self, number: usize) {
+        if number > 1 {
+            self.duplicate_filter.expect_several_interfaces();
+        }
+    }
+
+    /// The capture begins at this time.
+    pub fn begin(&mut self, time: i64) {
+        self.batch.begin = time;
+    }
+
+    /// Adds the segment in an IP packet of `length` bytes behind its headers, captured at `time` on
+    /// an interface, in a frame of `wire_bytes`. Returns the segment as added, if there is one.
+    #[inline]
+    pub fn add(
+        &mut self,
+        (time, interface, wire_bytes): (i64, u32, u32),
+        ip: &Ip<'_>,
+        (content, length): (&[u8], u32),
+    ) -> Option<&Segment> {
+        if self.batch.count == BATCH {
+            self.flush();
+        }
+        // Written where it stays: a copy would wait for each of its small fields.
+        let segment = &mut self.batch.segments[self.batch.count];
+        if !segment.tcp.fill(content, length) {
+            return None;
+        }
+        (segment.time, segment.interface, segment.wire_bytes) = (time, interface, wire_bytes);
+        (segment.from, segment.to) = (ip.from, ip.to);
+        (segment.ecn, segment.id) = (ip.ecn, ip.id);
+        segment.is_duplicate = self.duplicate_filter.is_duplicate(segment);
+        segment.hash = self.hashes.of(segment.ends());
+        self.batch.count += 1;
+        Some(segment)
+    }
+
+    /// Reports the number of packets so far. Returns whether to continue.
+    pub fn report(&mut self, packets: u64) -> bool {
+        self.batch.packets = Some(packets);
+        self.flush()
+    }
+
+    /// Hands over the segments so far. Returns whether they are wanted.
+    fn flush(&mut self) -> bool {
+        let Ok(mut next) = self.empty.recv() else { return false };
+        (next.begin, next.packets, next.count) = (self.batch.begin, None, 0);
+        self.full.send(std::mem::replace(&mut self.batch, next)).is_ok()
+    }
+}
+
+/// Reads a capture in another thread; its segments go to `flows`. Returns what `read` returns, and
+/// the connections; `None` if `goes_on`, called with the number of packets that `read` reports,
+/// decides to stop.
+///
+/// Connections are followed in the calling thread: they take memory, of which the C library gives
+/// other threads a page at a time.
+pub(crate) fn follow<T: Send>(
+    mut flows: Flows,
+    goes_on: &mut dyn FnMut(u64) -> bool,
+    read: impl FnOnce(&mut Feed) -> T + Send,
+) -> Option<(T, FlowTables)> {
+    let (full, batches) = sync_channel(BATCHES);
+    let (back, empty) = channel();
+    for _ in 1..BATCHES {
+        back.send(Batch::new()).ok();
+    }
+    let (duplicate_filter, hashes) = (DuplicateFilter::default(), flows.hashes.clone());
+    let mut feed = Feed { duplicate_filter, hashes, batch: Batch::new(), full, empty };
+    thread::scope(move |scope| {
+        let reader = scope.spawn(move || {
+            let result = read(&mut feed);
+            feed.flush();
+            result
+        });
+        for batch in batches {
+            flows.begin(batch.begin);
+            batch.segments[..batch.count].iter().for_each(|segment| flows.add(segment));
+            if batch.packets.is_some_and(|packets| !goes_on(packets)) {
+                return None;
+            }
+            back.send(batch).ok();
+        }
+        let result = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
+        Some((result, flows.finish()))
+    })
+}
