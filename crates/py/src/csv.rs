@@ -4,6 +4,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch};
 use arrow_schema::DataType;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread;
+
+/// The least number of rows for a processor.
+const LEAST: usize = 500;
 
 /// The values of a column.
 pub(crate) enum Values<'a> {
@@ -12,11 +18,25 @@ pub(crate) enum Values<'a> {
     Number(&'a Float64Array),
 }
 
-/// A line for each row.
+/// A line for each row. Long tables are written by all processors.
 pub(crate) fn lines(batch: &RecordBatch) -> String {
     let columns: Vec<Values<'_>> = batch.columns().iter().map(Values::of).collect();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let share = batch.num_rows().div_ceil(workers).max(LEAST);
+    thread::scope(|scope| {
+        let starts = (0..batch.num_rows()).step_by(share);
+        let shares = starts.map(|from| from..batch.num_rows().min(from + share));
+        let workers: Vec<_> = shares.map(|rows| scope.spawn(|| lines_of(&columns, rows))).collect();
+        let texts =
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|e| resume_unwind(e)));
+        texts.collect()
+    })
+}
+
+/// A line for each of these rows.
+fn lines_of(columns: &[Values<'_>], rows: Range<usize>) -> String {
     let mut text = String::new();
-    for row in 0..batch.num_rows() {
+    for row in rows {
         for (place, column) in columns.iter().enumerate() {
             if place > 0 {
                 text.push(',');
