@@ -51,10 +51,12 @@ fmt: $(VENV)/installed
 clean:
 	rm -rf target $(VENV) results
 
-# The package, built and installed in place; again whenever the Rust side has changed.
+# The package, built and installed in place, with the bytecode that an installed package has; again
+# whenever the Rust side has changed.
 $(VENV)/installed: $(RUST) | $(VENV)/tools
 	@scripts/step "fetching crates" cargo fetch --quiet --locked
 	@scripts/step "building tcplab" $(BIN)/maturin develop --release --quiet
+	@$(BIN)/python -m compileall -q python
 	@touch $@
 
 $(VENV)/docs: pyproject.toml | $(VENV)/tools
