@@ -11,7 +11,7 @@
 //! | `sender_limits` | a sender's time, summed by cause |
 //! | `segment` | what connections see of a packet |
 //! | `duplicates` | duplicate packets |
-//! | `beside` | connections are followed in a thread of their own |
+//! | `beside` | connections are followed while another thread reads the capture |
 //! | `row` | the table of connections |
 //! | `packets` | packets of chosen connections, one by one |
 //! | `turns` | requests and responses |
@@ -29,7 +29,7 @@ mod recovery;
 mod remote_sender;
 mod row;
 mod rtt;
-pub(crate) mod segment;
+mod segment;
 mod sender_limits;
 mod turns;
 

@@ -195,26 +195,16 @@ impl Sums {
 
     #[inline]
     fn ip(&mut self, packet: (i64, u32, u32), ip: &Ip<'_>, feed: &mut Feed) {
-        let Some(place) = ip.place else {
-            return self.transport(packet, ip, (ip.content, ip.length), feed);
+        let reassembled;
+        let content = match ip.place.map(|place| self.fragments.add(ip, place)) {
+            None => (ip.content, ip.length),
+            Some(Some((headers, whole))) => {
+                reassembled = headers;
+                (&reassembled[..], whole)
+            }
+            Some(None) => return self.other((network(ip), Some(FRAGMENT)), packet.2),
         };
-        if let Some((headers, whole)) = self.fragments.add(ip, place) {
-            self.reassembled(packet, ip, (&headers, whole), feed);
-        } else {
-            self.other((network(ip), Some(FRAGMENT)), packet.2);
-        }
-    }
-
-    /// The last fragment of a packet.
-    #[cold]
-    fn reassembled(
-        &mut self,
-        packet: (i64, u32, u32),
-        ip: &Ip<'_>,
-        content: (&[u8], u32),
-        feed: &mut Feed,
-    ) {
-        self.transport(packet, &Ip { place: None, ..*ip }, content, feed);
+        self.transport(packet, ip, content, feed);
     }
 
     #[inline]
