@@ -9,10 +9,11 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
-/// The number of segments handed over at once. All batches together fit into a processor's cache.
+/// The number of segments handed over at once.
 const BATCH: usize = 512;
-/// The number of batches in circulation.
-const BATCHES: usize = 4;
+/// The most batches in circulation. Where other programs run as well, a thread does not wait at
+/// once while the other one has no processor.
+const BATCHES: usize = 32;
 
 /// Segments.
 struct Batch {
@@ -38,6 +39,8 @@ pub(crate) struct Feed {
     batch: Batch,
     full: SyncSender<Batch>,
     empty: Receiver<Batch>,
+    /// The number of batches in circulation.
+    batches: usize,
 }
 
 impl Feed {
@@ -88,9 +91,21 @@ impl Feed {
 
     /// Hands over the segments so far. Returns whether they are wanted.
     fn flush(&mut self) -> bool {
-        let Ok(mut next) = self.empty.recv() else { return false };
+        let Some(mut next) = self.next_batch() else { return false };
         (next.begin, next.packets, next.count) = (self.batch.begin, None, 0);
         self.full.send(std::mem::replace(&mut self.batch, next)).is_ok()
+    }
+
+    /// An empty batch; none if the other thread has stopped.
+    fn next_batch(&mut self) -> Option<Batch> {
+        match self.empty.try_recv() {
+            Ok(batch) => Some(batch),
+            Err(_) if self.batches < BATCHES => {
+                self.batches += 1;
+                Some(Batch::new())
+            }
+            Err(_) => self.empty.recv().ok(),
+        }
     }
 }
 
@@ -107,11 +122,9 @@ pub(crate) fn follow<T: Send>(
 ) -> Option<(T, FlowTables)> {
     let (full, batches) = sync_channel(BATCHES);
     let (back, empty) = channel();
-    for _ in 1..BATCHES {
-        back.send(Batch::new()).ok();
-    }
     let (duplicate_filter, hashes) = (DuplicateFilter::default(), flows.hashes.clone());
-    let mut feed = Feed { duplicate_filter, hashes, batch: Batch::new(), full, empty };
+    let batch = Batch::new();
+    let mut feed = Feed { duplicate_filter, hashes, batch, full, empty, batches: 1 };
     thread::scope(move |scope| {
         let reader = scope.spawn(move || {
             let result = read(&mut feed);
