@@ -129,7 +129,7 @@ pub(crate) fn run_batch(
     let plans = plans.collect::<PyResult<Vec<_>>>()?;
     let work = Work { access: Access { reads, hidden }, watch, groups: Vec::new() };
     let most = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    let done = py.detach(move || work.run(&plans, most))?;
+    let done = py.detach(move || work.run(&plans, most));
     done.into_python(py)
 }
 
@@ -157,7 +157,7 @@ struct Done {
 }
 
 impl Work<'_> {
-    fn run(mut self, plans: &[Arc<tcplab_model::Plan>], most: Duration) -> PyResult<Done> {
+    fn run(mut self, plans: &[Arc<tcplab_model::Plan>], most: Duration) -> Done {
         let began = now();
         let mut now_open = Gathering::default();
         let (mut tried, mut failed, mut end) = (0, Vec::new(), None);
@@ -168,7 +168,7 @@ impl Work<'_> {
                 break;
             }
             if is_full {
-                self.close(&mut now_open)?;
+                self.close(&mut now_open);
             }
             let next = plans.get(place + 1).map(|next| &**next);
             let started = now();
@@ -182,7 +182,7 @@ impl Work<'_> {
                     let wall_s = started.elapsed().as_secs_f64();
                     let (rows, further) = shape(&tables);
                     let ran = Ran { place, digest, wall_s, rows, further, files };
-                    self.keep(&mut now_open, &tables, ran)?;
+                    self.keep(&mut now_open, tables, ran);
                     tried = place + 1;
                 }
                 Err(error) if is_of_one(&error) => {
@@ -195,30 +195,28 @@ impl Work<'_> {
                 }
             }
         }
-        self.close(&mut now_open)?;
-        Ok(Done { tried, groups: self.groups, failed, end })
+        self.close(&mut now_open);
+        Done { tried, groups: self.groups, failed, end }
     }
 
     /// Adds a run to the open group, or gives it a group of its own.
-    fn keep(&mut self, open: &mut Gathering, tables: &Tables, ran: Ran) -> PyResult<()> {
-        if !open.tables.takes(tables) {
-            self.close(open)?;
+    fn keep(&mut self, open: &mut Gathering, tables: Tables, ran: Ran) {
+        if !open.tables.takes(&tables) {
+            self.close(open);
+            if !open.tables.takes(&tables) {
+                self.groups.push((frames(tables), vec![ran]));
+                return;
+            }
         }
-        if open.tables.takes(tables) {
-            open.tables.add(tables);
-            open.runs.push(ran);
-        } else {
-            self.groups.push((frames(tables)?, vec![ran]));
-        }
-        Ok(())
+        open.tables.add(&tables);
+        open.runs.push(ran);
     }
 
-    fn close(&mut self, open: &mut Gathering) -> PyResult<()> {
+    fn close(&mut self, open: &mut Gathering) {
         let Gathering { tables, runs } = std::mem::take(open);
         if !runs.is_empty() {
-            self.groups.push((frames(tables.tables())?, runs));
+            self.groups.push((frames(tables.into_tables()), runs));
         }
-        Ok(())
     }
 }
 

@@ -57,13 +57,13 @@ pub(crate) fn read_capture(
         return Ok(Vec::new());
     };
     Ok(vec![
-        ("capture_totals", frame(&totals)?),
-        ("capture_lengths", frame(&lengths)?),
-        ("capture_protocols", frame(&protocols)?),
-        ("capture_faults", frame(&faults)?),
-        ("capture_flows", frame(&flows)?),
-        ("capture_packets", frame(&packets)?),
-        ("capture_turns", frame(&turns)?),
+        ("capture_totals", frame(totals)),
+        ("capture_lengths", frame(lengths)),
+        ("capture_protocols", frame(protocols)),
+        ("capture_faults", frame(faults)),
+        ("capture_flows", frame(flows)),
+        ("capture_packets", frame(packets)),
+        ("capture_turns", frame(turns)),
     ])
 }
 

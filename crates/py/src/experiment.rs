@@ -336,9 +336,9 @@ pub(crate) fn run(
         watch.over(|watch| {
             let access = Access { reads, hidden };
             let ran = run_and_check((&plan, None), &mut Shared::default(), &access, watch);
-            let ran = ran.and_then(|produced| {
-                let frames = frames(&produced.tables)?;
-                Ok((frames, produced.tables.digest(), produced.files))
+            let ran = ran.map(|Produced { tables, files }| {
+                let digest = tables.digest();
+                (frames(tables), digest, files)
             });
             // Whatever error the run reports, memory is why it stopped.
             ran.map_err(|error| errors::out_of_memory(&plan, watch).unwrap_or(error))

@@ -7,14 +7,16 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
     Array, ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator,
 };
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
+use std::convert::Infallible;
 use std::sync::Arc;
-use tcplab_tables::{Look, Part as Rows, Row, Table, Tables, Values, integer, number};
+use tcplab_tables::{Change, Part as Rows, Row, Table, Tables, Values, integer, number};
 
-/// A result table. A long one is read part by part from its file.
+/// A result table. It is converted on request: a long one part by part, read from its file.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Frame {
     schema: SchemaRef,
@@ -96,7 +98,8 @@ impl Frame {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows a producer with only one schema to ignore the request.
         drop(requested_schema);
-        let batches: Result<Vec<_>, _> = self.parts.iter().map(|part| part()).collect();
+        let batches: Result<Vec<_>, _> =
+            py.detach(|| self.parts.iter().map(|part| part()).collect());
         let batches = batches.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         let batches = batches.into_iter().map(Ok);
         let batches = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
@@ -128,37 +131,31 @@ impl Frame {
     }
 }
 
-/// The Arrow form of all tables, by name.
-pub(crate) fn frames(tables: &Tables) -> PyResult<Vec<(&'static str, Frame)>> {
+/// All tables by name.
+pub(crate) fn frames(mut tables: Tables) -> Vec<(&'static str, Frame)> {
     struct All(Vec<(&'static str, Frame)>);
-    impl Look for All {
-        type Error = PyErr;
-        fn at<R: Row>(&mut self, table: &Table<R>) -> PyResult<()> {
-            self.0.push((R::TABLE, frame(table)?));
+    impl Change for All {
+        type Error = Infallible;
+        fn to<R: Row>(&mut self, table: &mut Table<R>) -> Result<(), Infallible> {
+            self.0.push((R::TABLE, frame(std::mem::take(table))));
             Ok(())
         }
     }
     let mut all = All(Vec::new());
-    tables.each(&mut all)?;
-    Ok(all.0)
+    let Ok(()) = tables.each_mut(&mut all);
+    all.0
 }
 
-/// The Arrow form of a table.
-pub(crate) fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
+/// A table as Python receives it.
+pub(crate) fn frame<R: Row>(table: Table<R>) -> Frame {
+    let table = Arc::new(table);
     let (number, rows) = (table.number_of_parts(), table.len());
-    let parts: Parts = if number == 1 {
-        let batch = batch(&table.part(0));
-        let batch = batch.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        vec![Box::new(move || Ok(batch.clone()))]
-    } else {
-        let table = Arc::new(table.clone());
-        let part = |number| -> Part {
-            let table = Arc::clone(&table);
-            Box::new(move || batch(&table.part(number)))
-        };
-        (0..number).map(part).collect()
+    let schema = schema(&table.part(number - 1));
+    let part = |number| -> Part {
+        let table = Arc::clone(&table);
+        Box::new(move || batch(&table.part(number)))
     };
-    Ok(Frame { schema: schema(&table.part(number - 1)), rows, parts })
+    Frame { schema, rows, parts: (0..number).map(part).collect() }
 }
 
 fn schema<R: Row>(rows: &Rows<'_, R>) -> SchemaRef {
@@ -181,9 +178,23 @@ fn batch<R: Row>(rows: &Rows<'_, R>) -> Result<RecordBatch, ArrowError> {
                 let texts = values.iter().map(|label| rows.text(*label));
                 Arc::new(texts.collect::<LargeStringArray>())
             }
-            Values::Integer(values) => Arc::new(values.iter().map(integer).collect::<Int64Array>()),
-            Values::Number(values) => Arc::new(values.iter().map(number).collect::<Float64Array>()),
+            Values::Integer(values) => {
+                let nulls = nulls(values, |value| integer(value).is_some());
+                Arc::new(Int64Array::new(values.clone().into(), nulls))
+            }
+            Values::Number(values) => {
+                let nulls = nulls(values, |value| number(value).is_some());
+                Arc::new(Float64Array::new(values.clone().into(), nulls))
+            }
         }
     });
     RecordBatch::try_new(schema(rows), arrays.collect())
+}
+
+/// Which values are missing; `None` if none is.
+fn nulls<T>(values: &[T], is_set: impl Fn(&T) -> bool) -> Option<NullBuffer> {
+    if values.iter().all(&is_set) {
+        return None;
+    }
+    Some(BooleanBuffer::collect_bool(values.len(), |row| is_set(&values[row])).into())
 }

@@ -11,8 +11,10 @@ use std::convert::Infallible;
 pub struct Gathered {
     tables: Tables,
     /// The kinds of columns that not all runs have, by table and name.
-    kinds: BTreeMap<(&'static str, String), Kind>,
+    kinds: Kinds,
 }
+
+type Kinds = BTreeMap<&'static str, BTreeMap<String, Kind>>;
 
 impl Default for Gathered {
     fn default() -> Self {
@@ -30,8 +32,9 @@ impl Gathered {
         impl Look for Fits<'_> {
             type Error = Infallible;
             fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Infallible> {
-                let known = |name: &str| self.0.kinds.get(&(R::TABLE, name.into())).copied();
-                let agree = |(name, kind)| known(name).is_none_or(|known| known == kind);
+                let known = self.0.kinds.get(R::TABLE);
+                let known = |name: &str| known.and_then(|kinds| kinds.get(name));
+                let agree = |(name, kind)| known(name).is_none_or(|known| *known == kind);
                 self.1 &= table.in_memory() == table.len() && table.further().all(agree);
                 Ok(())
             }
@@ -43,13 +46,13 @@ impl Gathered {
 
     /// Adds the tables of a run, which must be possible.
     pub fn add(&mut self, tables: &Tables) {
-        let Ok(()) = tables.each(&mut Kinds(&mut self.kinds));
+        let Ok(()) = tables.each(&mut Learn(&mut self.kinds));
         self.tables.each_with(tables, &mut Gather);
     }
 
     /// All rows.
-    pub fn tables(&self) -> &Tables {
-        &self.tables
+    pub fn into_tables(self) -> Tables {
+        self.tables
     }
 
     /// The approximate memory in bytes.
@@ -78,13 +81,16 @@ impl Change for Kept {
     }
 }
 
-struct Kinds<'a>(&'a mut BTreeMap<(&'static str, String), Kind>);
+struct Learn<'a>(&'a mut Kinds);
 
-impl Look for Kinds<'_> {
+impl Look for Learn<'_> {
     type Error = Infallible;
     fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Infallible> {
         for (name, kind) in table.further() {
-            self.0.entry((R::TABLE, name.into())).or_insert(kind);
+            let known = self.0.entry(R::TABLE).or_default();
+            if !known.contains_key(name) {
+                known.insert(name.into(), kind);
+            }
         }
         Ok(())
     }
@@ -125,7 +131,7 @@ mod tests {
         gathered.add(&tables("one", 2, "k", Kind::Number));
         gathered.add(&tables("two", 1, "w", Kind::Number));
         gathered.add(&tables("three", 2, "k", Kind::Number));
-        let samples = &gathered.tables().samples;
+        let samples = gathered.into_tables().samples;
         let some = |texts: &[&'static str]| texts.iter().copied().map(Some).collect::<Vec<_>>();
         assert_eq!(samples.texts("run"), Some(some(&["one", "one", "two", "three", "three"])));
         assert_eq!(samples.texts("flow"), Some(some(&["b", "a", "b", "b", "a"])));
@@ -152,7 +158,7 @@ mod tests {
         let half = tables("one", PART as u64 / 2 + 1, "k", Kind::Number);
         gathered.add(&half);
         gathered.add(&half);
-        let samples = &gathered.tables().samples;
+        let samples = gathered.into_tables().samples;
         assert_eq!((samples.number_of_parts(), samples.in_memory()), (1, PART + 2));
     }
 

@@ -315,13 +315,20 @@ impl<R: Row> Table<R> {
 
     /// Appends the rows of another table. A column that only some runs have must be of the same
     /// kind in both.
+    ///
+    /// The labels of the other table are appended too, although some texts then have several: a
+    /// table of many runs has thousands of labels, and looking each up takes longer than the rows.
     pub(crate) fn gather(&mut self, other: &Self) {
-        let labels: Vec<u32> = other.labels.iter().map(|text| self.label(text).0).collect();
+        let first = self.labels.len() as u32;
         let further = other.further().map(|(name, kind)| R::COLUMNS.len() + self.extra(name, kind));
         let places: Vec<usize> = (0..R::COLUMNS.len()).chain(further).collect();
+        if other.is_empty() {
+            return;
+        }
+        self.labels.extend_from_slice(&other.labels);
         for part in other.parts() {
             let columns: Vec<Cow<'_, Values>> =
-                part.columns.iter().map(|values| values.relabelled(&labels)).collect();
+                part.columns.iter().map(|values| values.relabelled(first)).collect();
             let mut all = vec![None; self.columns.len()];
             for (place, values) in places.iter().zip(&columns) {
                 all[*place] = Some(&**values);
@@ -462,10 +469,10 @@ impl Values {
         }
     }
 
-    /// The same values with other labels.
-    fn relabelled(&self, labels: &[u32]) -> Cow<'_, Self> {
+    /// The same values with labels whose numbers begin at `first`.
+    fn relabelled(&self, first: u32) -> Cow<'_, Self> {
         let Self::Text(values) = self else { return Cow::Borrowed(self) };
-        let new = |label: &u32| labels.get(*label as usize).copied().unwrap_or(u32::MAX);
+        let new = |label: &u32| if *label == u32::MAX { u32::MAX } else { first + label };
         Cow::Owned(Self::Text(values.iter().map(new).collect()))
     }
 
