@@ -11,7 +11,7 @@ import ctypes
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
@@ -55,7 +55,8 @@ class Tried:
 
     number: int
     """The number of plans tried, from the first on."""
-    groups: Sequence[InMemory]
+    groups: Iterable[InMemory]
+    """Finished runs. The tables are converted when they are asked for."""
     failed: Sequence[tuple[int, Exception]] = ()
     """The failures, by position among the plans."""
     end: BaseException | None = None
@@ -101,7 +102,8 @@ class Here:
         # The state when the programs begin. A change while they run is another state.
         readable = access.state() if plans[0].commands else None
         batch = _core.run_batch(plans, self._watch, LONGEST_S, access.reads, access.hidden)
-        groups = [_group(group, plans, readable) for group in batch.groups]
+        # Converted by whoever stores them, while the next plans run.
+        groups = (_group(group, plans, readable) for group in batch.groups)
         return Tried(batch.tried, groups, batch.failed, batch.end)
 
 
