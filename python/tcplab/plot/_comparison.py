@@ -21,6 +21,7 @@ from tcplab.plot._style import (
     SHAPES,
     Layer,
     beside,
+    constant,
     dashes_of,
     data,
     layered,
@@ -145,12 +146,12 @@ def _dots(
     )
     width = WIDE if panels == 1 else NARROW
     layers = [
-        intervals.encode(y=y, x=alt.X("low:Q", title=on.title, scale=scale), x2="high:Q"),
+        intervals.encode(y=y, x=alt.X("low:Q", title=on.title, scale=scale), x2=alt.X2("high:Q")),
         base.mark_point(filled=True, size=70, opacity=1, color=COLOURS[0]).encode(
             y=y, x=x, tooltip=tooltip
         ),
         base.mark_text(align="left", clip=False, color=INK, fontSize=11).encode(
-            y=y, x=alt.value(width + 8), text="text:N"
+            y=y, x=constant(alt.XValue, width + 8), text=alt.Text("text:N")
         ),
     ]
     return layered(layers, width=width, height=alt.Step(22), title=_heading(heading))
@@ -207,7 +208,7 @@ def _bars(on: Asked) -> alt.ConcatChart:
                 axis=alt.Axis(domain=False, ticks=False, labelPadding=8, labelLimit=320),
             )
         }  # fmt: skip
-        colour: Any = alt.value(COLOURS[0])
+        colour: Any = alt.ColorValue(COLOURS[0])
         if is_coloured:
             y["yOffset"] = alt.YOffset("variant:N", sort=variants)
             legend = alt.Legend(title=None, orient="top", columns=4) if not parts else None
@@ -231,9 +232,9 @@ def _bars(on: Asked) -> alt.ConcatChart:
                 tooltip=tooltip,
                 **y,
             ),
-            intervals.encode(x=alt.X("low:Q", title=title, scale=scale), x2="high:Q", **y),
+            intervals.encode(x=alt.X("low:Q", title=title, scale=scale), x2=alt.X2("high:Q"), **y),
             base.mark_text(align="left", dx=6, clip=False, color=INK, fontSize=11).encode(
-                x=alt.X("end:Q", title=title, scale=scale), text="text:N", **y
+                x=alt.X("end:Q", title=title, scale=scale), text=alt.Text("text:N"), **y
             ),
         ]
         height = (18 if is_coloured else 26) * len(shown) + 6
@@ -309,7 +310,7 @@ def _line_layers(
     return [
         base.transform_filter("isValid(datum.low)")
         .mark_area(opacity=0.2, line=False)
-        .encode(x, alt.Y("low:Q", title=on.title, scale=scale), y2="high:Q", color=colour),
+        .encode(x, alt.Y("low:Q", title=on.title, scale=scale), y2=alt.Y2("high:Q"), color=colour),
         base.mark_line(strokeWidth=1.8).encode(
             x, y, colour,
             strokeDash=alt.StrokeDash("variant:N", scale=dashes_of(variants), legend=None),

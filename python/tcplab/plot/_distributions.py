@@ -86,8 +86,8 @@ def cdf(results: Results, metric: str | None = None, *, by: str | None = None) -
                 color=alt.Color("label:N", scale=scale_of(names), legend=shown),
                 strokeDash=alt.StrokeDash("label:N", scale=dashes_of(names), legend=shown),
                 opacity=faded(),
-                order="share:Q",
-                tooltip=["label:N"],
+                order=alt.Order("share:Q"),
+                tooltip=[alt.Tooltip("label:N")],
             )
             .properties(name="lines", width=width, height=height, title=_heading(found, panel))
         )  # fmt: skip
@@ -154,10 +154,10 @@ def boxes(results: Results, metric: str | None = None, *, by: str | None = None)
         ]
         layers = [
             base.mark_rule(color=INK, strokeWidth=1.2).encode(
-                x=_same(axis, "least"), x2="greatest:Q"
+                x=_same(axis, "least"), x2=alt.X2("greatest:Q")
             ),
             base.mark_bar(height=14, color="#A9CCE6", stroke=INK, strokeWidth=1).encode(
-                x=_same(axis, "q1"), x2="q3:Q", tooltip=tooltip
+                x=_same(axis, "q1"), x2=alt.X2("q3:Q"), tooltip=tooltip
             ),
             *(
                 base.mark_tick(color=INK, thickness=thick, size=size).encode(x=_same(axis, name))

@@ -108,8 +108,8 @@ def chart(plan: Plan, colours: list[str]) -> alt.LayerChart:
     names = _text(drawn.nodes, "name", dy=-15, fontSize=12, fontWeight="bold")
     labels = _text(drawn.labels, "about", lineBreak="\n", fontSize=10, lineHeight=12)
     layers = [
-        links.encode(x, y, x2="x2:Q", y2="y2:Q"),
-        flows.encode(x, y, colour, x2="x2:Q", y2="y2:Q"),
+        links.encode(x, y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q")),
+        flows.encode(x, y, colour, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q")),
         arrows.encode(x, y, colour, angle=alt.Angle("angle:Q", scale=None)),
         nodes.encode(x, y, shape=alt.Shape("shape:N", scale=None)),
         *(layer.encode(x, y) for layer in (*names, *labels)),

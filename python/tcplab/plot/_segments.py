@@ -166,7 +166,12 @@ def _drawn(
         (pl.col("first") / 1000).alias("from kB"), (pl.col("last") / 1000).alias("to kB")
     )
     y, y2 = alt.Y("from kB:Q", title=title, scale=scale), alt.Y2("to kB:Q")
-    tooltip = ["kind:N", alt.Tooltip("time_s:Q", format=".6~f"), "first:Q", "last:Q"]
+    tooltip = [
+        alt.Tooltip("kind:N"),
+        alt.Tooltip("time_s:Q", format=".6~f"),
+        alt.Tooltip("first:Q"),
+        alt.Tooltip("last:Q"),
+    ]
     layers.append(
         alt.Chart(data(rows))
         .mark_rule(strokeWidth=2, clip=True)

@@ -106,7 +106,12 @@ def sequence(
         scale=alt.Scale(domain=[from_s, to_s], nice=False),
     )
     title, axis = "sequence number (kB)", alt.Scale(zero=from_s == 0)
-    tooltip = ["kind:N", alt.Tooltip("time_s:Q", format=".6~f"), "first:Q", "last:Q"]
+    tooltip = [
+        alt.Tooltip("kind:N"),
+        alt.Tooltip("time_s:Q", format=".6~f"),
+        alt.Tooltip("first:Q"),
+        alt.Tooltip("last:Q"),
+    ]
     kilobytes = (pl.col("last") / 1000).alias("kB")
     marks = (
         alt.Chart(data(few.with_columns(kilobytes)))

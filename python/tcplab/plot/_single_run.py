@@ -388,10 +388,10 @@ def drops(results: Results, *, run: str | None = None) -> alt.VConcatChart:
                     bin="binned",
                     axis=alt.Axis(tickCount=8, format=".6~g"),
                 ),
-                x2="end_s:Q",
+                x2=alt.X2("end_s:Q"),
                 y=alt.Y("packets:Q", title="packets", stack=True),
                 color=alt.Color("what:N", scale=scale, legend=legend),
-                tooltip=["what:N", "packets:Q", "start_s:Q"],
+                tooltip=[alt.Tooltip("what:N"), alt.Tooltip("packets:Q"), alt.Tooltip("start_s:Q")],
             )
             .properties(
                 width=WIDTH, height=110, title=alt.TitleParams(printable(place), fontSize=12)
@@ -593,7 +593,7 @@ def _transfers(results: Results, run: str, flows: pl.DataFrame) -> alt.Chart:
     chart: alt.Chart = steps.encode(
         x=alt.X("completion_s:Q", title="completed within (s)"),
         y=alt.Y("share:Q", title="transfers (%)", scale=alt.Scale(domain=[0, 100])),
-        order="share:Q",
+        order=alt.Order("share:Q"),
     ).properties(width=WIDTH, height=180)
     return chart
 
@@ -610,7 +610,7 @@ def _datagrams(flows: pl.DataFrame) -> list[Layer]:
     base = alt.Chart(data(drawn.select(columns))).encode(y=flow)
     title = "one-way delay (ms), from the least to the 99th percentile"
     range_ = base.mark_rule(strokeWidth=1.3, color="#595959").encode(
-        x=alt.X("delay_min_ms:Q", title=title), x2="delay_p99_ms:Q"
+        x=alt.X("delay_min_ms:Q", title=title), x2=alt.X2("delay_p99_ms:Q")
     )
     names = {"delay_p50_ms": "50 %", "delay_p95_ms": "95 %", "delay_p99_ms": "99 %"}
     percentiles = drawn.select("label", *names).rename(names)
@@ -620,7 +620,7 @@ def _datagrams(flows: pl.DataFrame) -> list[Layer]:
         .mark_point(filled=True, size=60, opacity=1)
         .encode(
             y=flow,
-            x="delay_ms:Q",
+            x=alt.X("delay_ms:Q"),
             color=alt.Color(
                 "share:N",
                 scale=alt.Scale(domain=[*names.values()], range=COLOURS[: len(names)]),

@@ -156,9 +156,16 @@ def stacked(parts: Sequence[Layer], title: alt.TitleParams | None = None) -> alt
     return apart
 
 
+def constant(channel: Any, value: float) -> Any:
+    """A channel with one value for all marks. Channels are objects throughout: to find the class of
+    a text (`"label:N"`) or of `alt.value`, Altair compares hundreds of schemas.
+    """
+    return channel(value)
+
+
 def faded(opacity: float = 1.0) -> Any:
     """An opacity that drops if something else is selected."""
-    return {"condition": {"param": "picked", "value": opacity}, "value": 0.08}
+    return alt.OpacityValue(0.08, condition={"param": "picked", "value": opacity})
 
 
 def scale_of(names: Sequence[str], palette: Sequence[str] = COLOURS) -> alt.Scale:
@@ -197,11 +204,11 @@ def beside(
     y = alt.Y("place:Q", scale=None, axis=None)
     base = alt.Chart(data(rows))
     left = width + 8
-    opacity = faded() if is_pressed else alt.value(1)
+    opacity = faded() if is_pressed else alt.OpacityValue(1)
     return [
         base.mark_rule(strokeWidth=2, clip=False).encode(
-            x=alt.value(left),
-            x2=alt.value(left + SAMPLE),
+            x=constant(alt.XValue, left),
+            x2=constant(alt.X2Value, left + SAMPLE),
             y=y,
             color=colour,
             strokeDash=dash,
@@ -210,7 +217,10 @@ def beside(
         base.mark_text(
             align="left", baseline="middle", clip=False, fontSize=11, limit=280, color=INK
         ).encode(
-            x=alt.value(left + SAMPLE + 5), y=y, text=f"{field}:N", opacity=opacity
+            x=constant(alt.XValue, left + SAMPLE + 5),
+            y=y,
+            text=alt.Text(f"{field}:N"),
+            opacity=opacity,
         ).properties(name="labels" if is_pressed else "names"),
     ]  # fmt: skip
 
@@ -244,7 +254,9 @@ def said(text: str, *, width: int = WIDTH, height: int = 60) -> alt.Chart:
     panel: alt.Chart = (
         alt.Chart(data([{"why": printable(text)}]))
         .mark_text(align="left", baseline="middle", fontSize=12, color=QUIET, limit=width)
-        .encode(x=alt.value(0), y=alt.value(height / 2), text="why:N")
+        .encode(
+            x=constant(alt.XValue, 0), y=constant(alt.YValue, height / 2), text=alt.Text("why:N")
+        )
         .properties(width=width, height=height)
     )
     return panel

@@ -94,7 +94,7 @@ def over_time(
             alt.Chart(data(areas))
             .mark_area(opacity=0.25, line=False, interpolate="step-before")
             .encode(
-                x, alt.Y("low:Q", title=title, scale=axis), y2="high:Q", color=colour
+                x, alt.Y("low:Q", title=title, scale=axis), y2=alt.Y2("high:Q"), color=colour
             )
         )  # fmt: skip
     layers.append(
@@ -102,7 +102,7 @@ def over_time(
         .mark_line(
             strokeWidth=1.4, interpolate="step-after" if is_step else "linear", clip=True
         )
-        .encode(x, vertical, colour, dash, opacity=faded(), tooltip=["label:N"])
+        .encode(x, vertical, colour, dash, opacity=faded(), tooltip=[alt.Tooltip("label:N")])
         .properties(name="lines")
     )  # fmt: skip
     if besides is not None and not besides.is_empty():
@@ -117,7 +117,7 @@ def over_time(
                 alt.Y("value:Q", title=title, scale=axis),
                 colour,
                 opacity=faded(0.75),
-                detail="label:N",
+                detail=alt.Detail("label:N"),
             )
         )  # fmt: skip
     if levels is not None and not levels.is_empty():
@@ -125,7 +125,9 @@ def over_time(
             alt.Chart(data(_named(levels, names)))
             .mark_rule(strokeWidth=1.2, strokeDash=[2, 4], clip=True)
             .encode(
-                alt.Y("value:Q", title=title, scale=axis), colour, tooltip=["about:N", "value:Q"]
+                alt.Y("value:Q", title=title, scale=axis),
+                colour,
+                tooltip=[alt.Tooltip("about:N"), alt.Tooltip("value:Q")],
             )
         )
     layers.append(_values(drawn, y, shown, end_s, x))
@@ -183,14 +185,14 @@ def by_kind(
         alt.Chart(data(lines))
         .mark_line(strokeWidth=0.8, clip=True)
         .encode(
-            x, axis, colour, detail="flow:N", opacity=faded(0.3),
-            tooltip=["flow:N", "label:N"],
+            x, axis, colour, detail=alt.Detail("flow:N"), opacity=faded(0.3),
+            tooltip=[alt.Tooltip("flow:N"), alt.Tooltip("label:N")],
         )
     )  # fmt: skip
     bold = (
         alt.Chart(data(middles))
         .mark_line(strokeWidth=2.4, clip=True)
-        .encode(x, axis, colour, opacity=faded(), tooltip=["label:N"])
+        .encode(x, axis, colour, opacity=faded(), tooltip=[alt.Tooltip("label:N")])
         .properties(name="lines")
     )
     ends = dict(middles.group_by("label", maintain_order=True).agg(pl.col(y).last()).iter_rows())

@@ -118,14 +118,18 @@ def heatmap(
         layers = [
             base.mark_rect(stroke="white").encode(
                 color=alt.Color("value:Q", scale=scale, legend=legend),
-                tooltip=["x:N", "y:N", alt.Tooltip("value:Q", title=on.title, format=".4~g")],
+                tooltip=[
+                    alt.Tooltip("x:N"),
+                    alt.Tooltip("y:N"),
+                    alt.Tooltip("value:Q", title=on.title, format=".4~g"),
+                ],
                 **axes,
             )
         ]
         if len(cells) <= MOST_TEXTS:
             layers.append(
                 base.mark_text(fontSize=11).encode(
-                    text="text:N",
+                    text=alt.Text("text:N"),
                     color=alt.condition(is_light, alt.value("black"), alt.value("white")),
                     **axes,
                 )
@@ -340,7 +344,7 @@ def _clouds(
             alt.Chart(data(outlines))
             .mark_line(strokeWidth=1.3, interpolate="linear-closed", fillOpacity=0.1)
             .encode(
-                x, y, colour, order="order:Q",
+                x, y, colour, order=alt.Order("order:Q"),
                 fill=alt.Fill("variant:N", scale=scale_of(variants), legend=None),
             )
         )  # fmt: skip
@@ -362,8 +366,10 @@ def _clouds(
         stroke="white", strokeWidth=3, strokeJoin="round", color="white", aria=False, **look
     )
     layers += [
-        halo.encode(text="variant:N", **at),
-        base.mark_text(fontWeight="bold", **look).encode(text="variant:N", color=colour, **at),
+        halo.encode(text=alt.Text("variant:N"), **at),
+        base.mark_text(fontWeight="bold", **look).encode(
+            text=alt.Text("variant:N"), color=colour, **at
+        ),
     ]
     return layers
 
