@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,11 +24,15 @@ Draw = Callable[[Callable[[], Any]], None]
 
 @contextmanager
 def drawing(path: Path | None) -> Iterator[Draw]:
-    """Starts the process that draws the chart, which loads while experiments run. Without a path,
-    nothing is drawn.
+    """Loads everything that draws a chart while experiments run: the module of charts, and the
+    process that makes images. Without a path, nothing is drawn.
     """
-    if path is None or path.suffix.lower() not in IMAGES:
-        yield lambda make: None if path is None else save(make, path)
+    if path is None:
+        yield lambda make: None
+        return
+    threading.Thread(target=_plot).start()
+    if path.suffix.lower() not in IMAGES:
+        yield lambda make: save(make, path)
         return
     # With `-P`, modules in the current folder cannot shadow those of the process.
     command = [sys.executable, "-P", "-m", "tcplab.cli._draw_process", path.suffix.lower()]
