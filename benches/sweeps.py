@@ -1,11 +1,13 @@
 """Measures sweeps: 10,000 short runs, from the command to the table, and their size on disk.
 
 Prints the share of the time spent outside runs (a run is simulation, checks of the laws, and the
-digest), with one worker: of the elapsed time, by the column `wall_s`, and of the CPU time, compared
-with the same runs in this process, where nothing is stored. Then prints the rate of two workers
-relative to two concurrent commands with one worker each. Nothing else should run meanwhile; CPU
-times hold on a busy computer too. Python keeps its bytecode, as it does for an installed package,
-and a first command writes it.
+digest), with one worker: of the elapsed time, by the column `wall_s`, and of the CPU time. Then
+prints the rate of two workers relative to two concurrent commands with one worker each. Nothing
+else should run meanwhile; the share of the CPU time holds on a busy computer too. Python keeps its
+bytecode, as it does for an installed package, and a first command writes it.
+
+The CPU time of the runs is measured within the sweep itself: the clock rate of a processor changes
+from one second to the next.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-import tcplab
 from tcplab import _core
 
 RUNS = 10_000
@@ -35,13 +37,41 @@ to = "right1"
 """
 
 
+TIMED = "--timed"
+"""The first argument of this program where it is the sweep, and notes the CPU time of the runs."""
+
+
+def timed(note: Path, words: list[str]) -> int:
+    """Runs the command, and writes the CPU time of all runs, in seconds, to a file."""
+    from tcplab_command import main  # noqa: PLC0415 (the benchmark itself does without)
+
+    run_batch = _core.run_batch
+    cpu_s: list[float] = []
+
+    def noted(*args: Any) -> _core.Batch:
+        batch = run_batch(*args)
+        cpu_s.append(batch.cpu_s)
+        return batch
+
+    vars(_core)["run_batch"] = noted
+    sys.argv[1:] = words
+    status = main()
+    note.write_text(str(sum(cpu_s)), encoding="utf-8")
+    return status
+
+
+def note_of(out: Path) -> Path:
+    """The file with the CPU time of the runs of a sweep."""
+    return out.with_suffix(".txt")
+
+
 def start(file: Path, out: Path, workers: int) -> subprocess.Popen[bytes]:
     """Starts the sweep."""
     unwanted = "PYTHONDONTWRITEBYTECODE"
     kept = {name: value for name, value in os.environ.items() if name != unwanted}
     words = ["run", str(file), "--no-chart", "--out", str(out), "--workers", str(workers)]
     return subprocess.Popen(
-        [sys.executable, "-m", "tcplab.cli", *words],
+        [sys.executable, __file__, TIMED, str(note_of(out)), *words],
         env={**kept, "PYTHONPYCACHEPREFIX": str(file.parent / "bytecode")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -60,16 +90,6 @@ def ended(*processes: subprocess.Popen[bytes], began: float) -> tuple[float, flo
     return time.monotonic() - began, cpu_s
 
 
-def runs_cpu_s(file: Path) -> float:
-    """Returns the CPU time of the runs alone: their tables are computed and dropped."""
-    plans = tcplab.load(file).plans()
-    began = time.thread_time()
-    while plans:
-        batch = _core.run_batch(plans, _core.Watch(), 0.7)
-        plans = plans[batch.tried :]
-    return time.thread_time() - began
-
-
 def main() -> None:
     """Runs the sweeps."""
     with tempfile.TemporaryDirectory() as name:
@@ -86,7 +106,7 @@ def main() -> None:
         files = [path for path in (place / "alone").rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
         print(f"{RUNS:,} runs: {alone:.2f} s; {outside:.1%} of it outside of runs (aim: 10 %)")
-        outside = 1 - runs_cpu_s(file) / cpu_s
+        outside = 1 - float(note_of(place / "alone").read_text(encoding="utf-8")) / cpu_s
         print(f"{RUNS:,} runs: {cpu_s:.2f} s of CPU time; {outside:.1%} of it outside of runs")
         print(f"{RUNS:,} runs: {len(files)} files, {size / 1e6:.1f} MB")
         began = time.monotonic()
@@ -102,4 +122,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == [TIMED]:
+        sys.exit(timed(Path(sys.argv[2]), sys.argv[3:]))
     main()

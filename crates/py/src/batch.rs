@@ -5,6 +5,7 @@ use crate::experiment::{Plan, Shared, run_and_check};
 use crate::frames::{Frame, frames};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use rustix::time::{ClockId, clock_gettime};
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,6 +89,8 @@ pub(crate) struct Batch {
     failed: Vec<(usize, Py<PyAny>)>,
     /// The error due to which no other plan can run.
     end: Option<Py<PyAny>>,
+    /// The CPU time that the runs took on their thread, in seconds.
+    cpu_s: f64,
 }
 
 /// Runs with joint tables.
@@ -154,6 +157,7 @@ struct Done {
     groups: Vec<Together>,
     failed: Vec<(usize, PyErr)>,
     end: Option<PyErr>,
+    cpu: Duration,
 }
 
 impl Work<'_> {
@@ -161,7 +165,7 @@ impl Work<'_> {
         let began = now();
         let mut now_open = Gathering::default();
         let (mut tried, mut failed, mut end) = (0, Vec::new(), None);
-        let mut shared = Shared::default();
+        let (mut shared, mut cpu) = (Shared::default(), Duration::ZERO);
         for (place, plan) in plans.iter().enumerate() {
             let is_full = now_open.tables.bytes() >= MOST_BYTES;
             if place > 0 && !shared.is_open() && (began.elapsed() >= most || is_full) {
@@ -171,12 +175,13 @@ impl Work<'_> {
                 self.close(&mut now_open);
             }
             let next = plans.get(place + 1).map(|next| &**next);
-            let started = now();
+            let (started, cpu_before) = (now(), thread_cpu());
             let ran = self.watch.over(|watch| {
                 let ran = run_and_check((plan, next), &mut shared, &self.access, watch);
                 ran.map_err(|error| errors::out_of_memory(plan, watch).unwrap_or(error))
                     .map(|produced| (produced.tables.digest(), produced))
             });
+            cpu += thread_cpu().saturating_sub(cpu_before);
             match ran {
                 Ok((digest, Produced { tables, files })) => {
                     let wall_s = started.elapsed().as_secs_f64();
@@ -196,7 +201,7 @@ impl Work<'_> {
             }
         }
         self.close(&mut now_open);
-        Done { tried, groups: self.groups, failed, end }
+        Done { tried, groups: self.groups, failed, end, cpu }
     }
 
     /// Adds a run to the open group, or gives it a group of its own.
@@ -262,11 +267,22 @@ impl Done {
         let groups = groups.collect::<PyResult<_>>()?;
         let error = |error: PyErr| error.into_value(py).into_any();
         let failed = self.failed.into_iter().map(|(place, failure)| (place, error(failure)));
-        Ok(Batch { tried: self.tried, groups, failed: failed.collect(), end: self.end.map(error) })
+        Ok(Batch {
+            tried: self.tried,
+            groups,
+            failed: failed.collect(),
+            end: self.end.map(error),
+            cpu_s: self.cpu.as_secs_f64(),
+        })
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "elapsed time is told apart from results")]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// The CPU time of this thread so far.
+fn thread_cpu() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
