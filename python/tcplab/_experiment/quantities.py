@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
-import polars as pl
+from tcplab import _polars as pl
 
 NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?)\s*(\S*)\s*")
 

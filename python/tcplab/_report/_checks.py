@@ -13,7 +13,7 @@ from tcplab._experiment.quantities import quantity
 from tcplab._report._comparison import Question
 from tcplab._report._path import variants_of
 from tcplab._report._sawtooth import cycles
-from tcplab._results.flow_summary import IS_UNFINISHED
+from tcplab._results.flow_summary import is_unfinished
 from tcplab._results.summary_table import are_equal, unconnected
 from tcplab._results.versus import rounded
 from tcplab._store.manifest import Asked
@@ -110,7 +110,7 @@ def _unfinished(asked: Question) -> list[Remark]:
     if said := unconnected(asked.results):
         remarks.append(Remark("bad", "Flows never connected", said))
     flows = asked.results.flows
-    cut = flows.filter(IS_UNFINISHED & pl.col("goodput_mbit_s").is_not_null())
+    cut = flows.filter(is_unfinished() & pl.col("goodput_mbit_s").is_not_null())
     if not cut.is_empty():
         runs = cut["run"].n_unique()
         text = (

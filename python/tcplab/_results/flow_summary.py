@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
+from tcplab import _polars as pl
 from tcplab._statistics.estimates import covered, jain, limits, percentile
 
 BY = {
@@ -78,34 +77,26 @@ Temporary columns have a space in their name, which no parameter has.
 """
 
 VERSUS: dict[str, Any] = {
-    "metric": pl.String,
-    "pairs": pl.Int64,
-    "baseline": pl.Float64,
-    "mean": pl.Float64,
-    "difference": pl.Float64,
-    "difference_low": pl.Float64,
-    "difference_high": pl.Float64,
-    "relative": pl.Float64,
-    "relative_low": pl.Float64,
-    "relative_high": pl.Float64,
-    "harm": pl.Float64,
-    "effect": pl.Float64,
-    "p": pl.Float64,
-    "p_same": pl.Float64,
-    "more_runs": pl.Int64,
-    "verdict": pl.String,
-    "said": pl.String,
-    "assumes": pl.String,
+    "metric": str,
+    "pairs": int,
+    "baseline": float,
+    "mean": float,
+    "difference": float,
+    "difference_low": float,
+    "difference_high": float,
+    "relative": float,
+    "relative_low": float,
+    "relative_high": float,
+    "harm": float,
+    "effect": float,
+    "p": float,
+    "p_same": float,
+    "more_runs": int,
+    "verdict": str,
+    "said": str,
+    "assumes": str,
 }
 """The columns of comparisons, besides those that identify the subject of a row."""
-
-RATE, OUTCOME = pl.col("goodput_mbit_s"), pl.col("outcome")
-
-IS_UNFINISHED = pl.col("completion_s").is_null() & ~OUTCOME.is_in(
-    ["completed", "running", "not started"]
-)
-"""Whether a flow that has a size, or broke, did not complete."""
-
 
 STATISTICS = ("mean", "median")
 """The statistics over repetitions."""
@@ -119,6 +110,12 @@ class PerRun:
     kind: list[str]
     """The columns that identify the subject of a row in every repetition."""
     measures: list[str]
+
+
+def is_unfinished() -> pl.Expr:
+    """Whether a flow that has a size, or broke, did not complete."""
+    has_ended = pl.col("outcome").is_in(["completed", "running", "not started"])
+    return pl.col("completion_s").is_null() & ~has_ended
 
 
 def summary(
@@ -187,7 +184,7 @@ def per_run(
             "retransmitted_share"
         ),
         _ratio(pl.col("lost_packets"), pl.col("sent_segments")).alias("lost_share"),
-        IS_UNFINISHED.cast(pl.Float64).alias("unfinished"),
+        is_unfinished().cast(pl.Float64).alias("unfinished"),
     )
     if by == "flow":
         return PerRun(flows, kind, [*OF_FLOWS, *metrics])
@@ -260,8 +257,8 @@ def _grouped(
     """A row for all flows of a kind in a run."""
     # A flow that never connected has a share of zero. A flow that never began, or ran outside the
     # measured part, does not count.
-    has_part = (OUTCOME != "not started") & pl.col("is there")
-    rate = pl.when(has_part).then(RATE.fill_null(0.0))
+    has_part = (pl.col("outcome") != "not started") & pl.col("is there")
+    rate = pl.when(has_part).then(pl.col("goodput_mbit_s").fill_null(0.0))
     shared = flows.with_columns(rate.alias("rate of all")).with_columns(
         jain("rate of all").over([*run, "bottleneck"]).alias("jain_index")
     )

@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import polars as pl
-
 from tcplab import _core
+from tcplab import _polars as pl
 from tcplab._results.flow_summary import BY, OF_FLOWS, OF_GROUPS, STATISTICS, VERSUS
 from tcplab._results.metrics import METRICS
 from tcplab._results.results import Results
@@ -144,7 +143,7 @@ INTERVALS = {
     "_high": "The upper limit of the same.",
 }
 
-KINDS = {pl.String: "string", pl.Int64: "integer", pl.Float64: "number"}
+KINDS = {str: "string", int: "integer", float: "number"}
 
 COMPARED = {
     "metric": "The column of the summary that is compared.",

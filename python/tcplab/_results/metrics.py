@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
+from tcplab import _polars as pl
 
 TOLERANCE = 0.2
 """The greatest distance of a converged flow's goodput from the equal share, relative to that share.

@@ -7,9 +7,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from tcplab import _core
+from tcplab import _polars as pl
 from tcplab._experiment.quantities import numbers
 from tcplab._results.flow_summary import COLUMNS, MEASURED, PerRun, per_run, summary, with_times
 from tcplab._results.metrics import METRICS, Tables, completions, measured, stalls

@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
+from tcplab import _polars as pl
 from tcplab._core import printable
 from tcplab._experiment.labels import labels
 from tcplab._results.flow_summary import MEASURED

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
 
-import polars as pl
-
 from tcplab import _core
+from tcplab import _polars as pl
 from tcplab._run.pool import LONGEST_S, Pool
 from tcplab._run.sandbox import Access
 from tcplab._store.long_table import LongTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import polars as pl
+from tcplab import _polars as pl
 
 
 def limits(

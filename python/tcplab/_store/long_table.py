@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import polars as pl
-from polars.io.plugins import register_io_source
-
 from tcplab import _core
+from tcplab import _polars as pl
 
 ROWS = 65_536
 """The number of rows in a part, here and in Parquet files."""
@@ -25,6 +23,8 @@ class LongTable:
 
     def lazy(self) -> pl.LazyFrame:
         """The table as a lazy frame."""
+        from polars.io.plugins import register_io_source  # noqa: PLC0415 (see `_polars`)
+
         return register_io_source(self._read, schema=self._schema, is_pure=True)
 
     @cached_property

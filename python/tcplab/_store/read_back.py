@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import polars as pl
-
 from tcplab import _core
-from tcplab._store.run_groups import TABLES, UNREADABLE, Loaded, reason
+from tcplab import _polars as pl
+from tcplab._store.run_groups import TABLES, Loaded, reason, unreadable
 
 Find = Callable[[str, object], None]
 """Takes the place of a fault and a description of it."""
@@ -40,7 +39,7 @@ def parts(tables: Loaded, run: str, name: str, find: Find) -> Iterator[pl.DataFr
     """
     try:
         yield from tables.parts(run, name)
-    except UNREADABLE as error:
+    except unreadable() as error:
         find(f"{name}.parquet", reason(error))
         yield None
 

@@ -19,9 +19,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-import polars as pl
-
 from tcplab import _core
+from tcplab import _polars as pl
 from tcplab._store.checksums import LIST, checksum, content, damage, listed
 from tcplab._store.long_table import ROWS, LongTable
 
@@ -32,9 +31,6 @@ PLANS = "plans"
 
 NEEDED = tuple(f"{table}.parquet" for table in (PLANS, *TABLES))
 """The files that every group has, besides the list of their checksums."""
-
-UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""The exceptions that polars raises for files that are not tables."""
 
 SMALL = 4 << 20
 """A group whose tables have fewer bytes in memory counts as small."""
@@ -48,12 +44,12 @@ PLAN = "plan.json"
 """The name of that file, among the further files of the run."""
 
 OF_PLANS = {
-    "run": pl.String,
-    "digest": pl.String,
-    "plan": pl.String,
-    "readable": pl.String,
-    "further": pl.String,
-    **{f"{table}_rows": pl.Int64 for table in TABLES},
+    "run": str,
+    "digest": str,
+    "plan": str,
+    "readable": str,
+    "further": str,
+    **{f"{table}_rows": int for table in TABLES},
 }
 """The columns of the table `plans`."""
 
@@ -155,6 +151,11 @@ class InMemory:
         return {run: self.plans[run].to_json() for run in self.ran}
 
 
+def unreadable() -> tuple[type[BaseException], ...]:
+    """The exceptions that polars raises for files that are not tables."""
+    return OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException
+
+
 def encoded(frame: pl.DataFrame) -> bytes:
     """The Parquet file of a table."""
     # Most groups have tables without rows, and encoding takes the same time for few rows as for
@@ -233,9 +234,10 @@ class OnDisk:
         name = f"{PLANS}.parquet"
         try:
             table = pl.read_parquet(content(self.folder / name), columns=list(columns))
-        except UNREADABLE as error:
+        except unreadable() as error:
             raise ValueError(f"{name} {reason(error)}") from None
-        if any(table.schema[name] != OF_PLANS[name] for name in columns):
+        kinds = pl.Schema(OF_PLANS)
+        if any(table.schema[name] != kinds[name] for name in columns):
             raise ValueError(f"{name} is not a table of plans")
         return table
 
@@ -342,7 +344,7 @@ class Loaded:
         run.
 
         Raises:
-            UNREADABLE: The file cannot be read.
+            One of `unreadable()`: The file cannot be read.
         """
         if len(self.group.ran) == 1:
             # The table of a single run may be long.

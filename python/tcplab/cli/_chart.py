@@ -6,7 +6,6 @@ import importlib
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from tcplab._store.atomic_write import put
-from tcplab.cli import _signals
+from tcplab.cli import _ahead, _signals
 
 IMAGES = (".svg", ".png", ".pdf")
 """The formats drawn by a separate process, because the engine takes half a second to start."""
@@ -30,7 +29,7 @@ def drawing(path: Path | None) -> Iterator[Draw]:
     if path is None:
         yield lambda make: None
         return
-    threading.Thread(target=_plot).start()
+    _ahead.load("tcplab.plot")
     if path.suffix.lower() not in IMAGES:
         yield lambda make: save(make, path)
         return

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 
-import polars as pl
 from rich.cells import cell_len
 
+from tcplab import _polars as pl
 from tcplab._core import ConfigError, printable
 from tcplab._results import json_output
 from tcplab._results.flow_summary import COLUMNS

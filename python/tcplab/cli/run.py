@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 import time
-from importlib import import_module
 from pathlib import Path
 
 import tcplab
@@ -14,7 +12,7 @@ from tcplab._report import needs_typst
 from tcplab._run.run import run as run_all
 from tcplab._schema import Experiment
 from tcplab._store.atomic_write import put
-from tcplab.cli import _arguments, _chart, _display, report
+from tcplab.cli import _ahead, _arguments, _chart, _display, report
 from tcplab.cli._output import say
 
 
@@ -66,10 +64,9 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | s
             needs_typst()
     with _arguments.client(args) as client, _chart.drawing(chart) as draw:
         began = time.monotonic()
-        if experiment.repeat not in (None, 1):
-            # Intervals need SciPy, which takes a third of a second to load: it loads while the runs
-            # go on.
-            threading.Thread(target=import_module, args=["tcplab._statistics.intervals"]).start()
+        # What tables need: intervals need SciPy, which takes longest.
+        has_intervals = experiment.repeat not in (None, 1)
+        _ahead.load("polars", *(["tcplab._statistics.intervals"] if has_intervals else []))
         results = run_all(
             experiment,
             out=out,

@@ -13,7 +13,7 @@ from tcplab._core import printable
 from tcplab._report._charts import Axis, axis_of, rows_of
 from tcplab._report._comparison import Question, called, question
 from tcplab._report._phrases import phrase
-from tcplab._results.flow_summary import BY, IS_UNFINISHED, MEASURED, with_times, with_transfers
+from tcplab._results.flow_summary import BY, MEASURED, is_unfinished, with_times, with_transfers
 from tcplab._results.metrics import METRICS
 from tcplab._results.results import Results
 from tcplab._store.run_groups import declared
@@ -212,7 +212,7 @@ def _titles(column: str) -> str:
 def _completions(results: Results) -> pl.DataFrame:
     """The completion time of each transfer and each flow with an end."""
     flows = with_transfers(with_times(results._measured_flows()), results.scan("transfers"))
-    has_end = pl.col("completion_s").is_not_null() | IS_UNFINISHED
+    has_end = pl.col("completion_s").is_not_null() | is_unfinished()
     is_there = pl.col("is there") & (pl.col("transfers").fill_null(1) > 0)
     return flows.filter(has_end, is_there).with_columns(pl.col("completion_s").alias("value"))
 

@@ -1,0 +1,2 @@
+from polars import *  # noqa: F403
+from polars import exceptions as exceptions
