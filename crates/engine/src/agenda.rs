@@ -57,8 +57,8 @@ impl Group {
 /// The due times of a set of sources.
 #[derive(Clone, Debug)]
 pub struct Agenda {
-    /// Place p of group g has the number 4 g + p, which is also the group whose winner stands there.
-    /// The root is group 1, so each level of the tree begins at a power of four.
+    /// Place p of group g has the number 4 g + p, which is also the group whose winner stands
+    /// there. The root is group 1, so each level of the tree begins at a power of four.
     groups: Vec<Group>,
     /// The number of the first leaf, and how many leaves there are.
     leaves: usize,
