@@ -11,7 +11,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
+
+# The threads of polars' streaming engine, its default, add numbers in any order: the same results
+# would differ in their last digits from call to call.
+os.environ.setdefault("POLARS_ENGINE_AFFINITY", "in-memory")
 
 if TYPE_CHECKING:
     from tcplab import capture, cc, models, plot, statistics

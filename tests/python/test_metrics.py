@@ -265,3 +265,18 @@ def test_metrics_without_records_are_null() -> None:
     assert row["variation"] is row["convergence_s"] is row["queue_delay_mean_ms"] is None
     assert row["power"] > 0
     assert results.stalls(rate_mbit_s=1.0)["stalls"].to_list() == [None]
+
+
+def test_metrics_are_equal_each_time_to_the_last_digit() -> None:
+    results = lab.run(
+        lab.Experiment(
+            duration="2 s",
+            repeat=12,
+            network=lab.Network(chain=lab.Chain(rate="10 Mbit/s", delay="5 ms", queue="1 BDP")),
+            flows=[lab.Flow(from_="client", to="server", start_jitter="100 ms")],
+            sweep={"flows[0].cc": ["cubic", "newreno", "bbr"]},
+        )
+    )
+    # Threads that add parts in any order gave another digit in one call of thirty.
+    found = {tuple(results.metrics("queue_delay_mean_ms").to_series(-1)) for _ in range(200)}
+    assert len(found) == 1
