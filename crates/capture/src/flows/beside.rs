@@ -91,7 +91,11 @@ impl Feed {
 
     /// Hands over the segments so far. Returns whether they are wanted.
     fn flush(&mut self) -> bool {
-        let Some(mut next) = self.next_batch() else { return false };
+        let Some(mut next) = self.next_batch() else {
+            // The other thread has stopped; `read` learns it from its next report.
+            self.batch.count = 0;
+            return false;
+        };
         (next.begin, next.packets, next.count) = (self.batch.begin, None, 0);
         self.full.send(std::mem::replace(&mut self.batch, next)).is_ok()
     }

@@ -111,6 +111,24 @@ fn mutated_captures_are_read_without_panic() {
 }
 
 #[test]
+fn reading_stops_when_it_is_told_to() {
+    let mut written = Written::new();
+    written.handshake();
+    for n in 0..200_000_u32 {
+        let id = 1 + (n % 60_000) as u16;
+        let at = 20.0 + f64::from(n);
+        written.client(Segment { id, ..segment(at, ACK, 1001 + 1000 * n, 9001, 1000) });
+    }
+    // After so many packets, when the other thread has not yet noticed.
+    for most in [1 << 16, 1 << 17] {
+        let mut reader =
+            Reader::new(Box::new(Cursor::new(written.bytes.clone())), "x").expect("a capture");
+        let goes_on = &mut |packets| packets < most;
+        assert!(Info::read(&mut reader, "x", Flows::new(8), goes_on).is_none());
+    }
+}
+
+#[test]
 fn mutated_compressed_captures_are_read_without_panic() {
     let level = ruzstd::encoding::CompressionLevel::Fastest;
     let zstd = ruzstd::encoding::compress_to_vec(&whole()[..], level);
