@@ -27,8 +27,9 @@ pub(crate) fn lines(batch: &RecordBatch) -> String {
         let starts = (0..batch.num_rows()).step_by(share);
         let shares = starts.map(|from| from..batch.num_rows().min(from + share));
         let workers: Vec<_> = shares.map(|rows| scope.spawn(|| lines_of(&columns, rows))).collect();
-        let texts =
-            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|e| resume_unwind(e)));
+        let texts = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
         texts.collect()
     })
 }

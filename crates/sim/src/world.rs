@@ -264,7 +264,7 @@ impl<'a> World<'a> {
     /// Lets the application of this end act once all packets of the nanosecond have been received.
     #[cold]
     fn put_off(&mut self, end: usize) {
-        self.note_pacing(end);
+        self.note_pacing(end, self.connections.ends[end].endpoint.paced_until());
         if !self.woken.contains(&end) {
             self.woken.push(end);
         }
@@ -399,10 +399,9 @@ impl<'a> World<'a> {
         answers
     }
 
-    /// Remembers the pacing timer of an end that has just sent.
+    /// Remembers until when pacing delays an end that has just sent.
     #[inline]
-    fn note_pacing(&mut self, end: usize) {
-        let until = self.connections.ends[end].endpoint.paced_until();
+    fn note_pacing(&mut self, end: usize, until: Time) {
         if until != Time::NEVER || !self.paced.is_empty() {
             self.set_pacing(end, until);
         }
@@ -539,9 +538,7 @@ impl<'a> World<'a> {
         let paced_until = endpoint.paced_until();
         let is_compressing = endpoint.compressed_ack_from().is_some();
         let (resumes, is_passing) = (endpoint.take_resumption(), *is_passing);
-        if paced_until != Time::NEVER || !self.paced.is_empty() {
-            self.set_pacing(end, paced_until);
-        }
+        self.note_pacing(end, paced_until);
         if is_compressing || !self.holding.is_empty() {
             self.note_compression(end, is_compressing);
         }

@@ -13,7 +13,7 @@ def load(*modules: str) -> None:
 
 
 def _load(*modules: str) -> None:
-    # What fails here fails again where it is needed, unless the command ends meanwhile.
+    # An import that fails here fails again where it is needed, unless the command ends meanwhile.
     with suppress(Exception):
         for module in modules:
             import_module(module)

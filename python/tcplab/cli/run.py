@@ -64,7 +64,7 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | s
             needs_typst()
     with _arguments.client(args) as client, _chart.drawing(chart) as draw:
         began = time.monotonic()
-        # What tables need: intervals need SciPy, which takes longest.
+        # Tables need polars, and intervals need SciPy, which takes longest to load.
         has_intervals = experiment.repeat not in (None, 1)
         _ahead.load("polars", *(["tcplab._statistics.intervals"] if has_intervals else []))
         results = run_all(

@@ -128,13 +128,8 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// Reads a segment of `length` bytes, header included.
-    pub fn read(bytes: &[u8], length: u32) -> Option<Self> {
-        let mut segment = Self::default();
-        segment.fill(bytes, length).then_some(segment)
-    }
-
-    /// Reads a segment into this one; false if there is none.
+    /// Reads a segment of `length` bytes, header included, in place of this one; false if there is
+    /// none.
     #[inline]
     pub(crate) fn fill(&mut self, bytes: &[u8], length: u32) -> bool {
         let Some(fixed) = bytes.first_chunk::<16>() else { return false };

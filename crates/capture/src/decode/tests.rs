@@ -22,6 +22,11 @@ fn tcp(options: &[u8], data: usize) -> Vec<u8> {
     bytes
 }
 
+fn read(bytes: &[u8], length: u32) -> Option<Tcp> {
+    let mut segment = Tcp::default();
+    segment.fill(bytes, length).then_some(segment)
+}
+
 #[test]
 fn ip_is_found_behind_every_link_layer_header() {
     let packet = ip(6, 0, &[], &tcp(&[], 3));
@@ -156,23 +161,23 @@ fn a_packet_is_complete_with_its_last_fragment() {
 
 #[test]
 fn tcp_headers_are_decoded_with_their_options() {
-    let plain = Tcp::read(&tcp(&[], 100), 120).unwrap();
+    let plain = read(&tcp(&[], 100), 120).unwrap();
     assert_eq!((plain.from, plain.to, plain.seq, plain.ack), (10_001, 5001, 256, 9));
     assert_eq!((plain.window, plain.payload), (258, 100));
     assert!(plain.flags.has(Flags::ACK) && plain.flags.has(Flags::PUSH));
     assert!(!plain.flags.has(Flags::SYN));
     let timestamps = [1, 1, 8, 10, 0, 0, 0, 5, 0, 0, 0, 6];
     let sack = [1, 1, 5, 18, 0, 0, 0, 10, 0, 0, 0, 20, 0, 0, 0, 30, 0, 0, 0, 40];
-    let both = Tcp::read(&tcp(&[&timestamps[..], &sack].concat(), 0), 52).unwrap().options;
+    let both = read(&tcp(&[&timestamps[..], &sack].concat(), 0), 52).unwrap().options;
     assert_eq!(both.timestamps, Some((5, 6)));
     assert_eq!(both.sack(), [(10, 20), (30, 40)]);
     // The options of a SYN, in the order of Linux.
     let syn = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 5, 0, 0, 0, 0, 1, 3, 3, 7];
-    let syn = Tcp::read(&tcp(&syn, 0), 40).unwrap().options;
+    let syn = read(&tcp(&syn, 0), 40).unwrap().options;
     assert_eq!((syn.mss, syn.window_scale, syn.sack_permitted), (Some(1460), Some(7), true));
     assert_eq!((syn.timestamps, syn.is_cut), (Some((5, 0)), false));
     // A scale of more than 14 counts as 14 (RFC 7323 §2.3).
-    assert_eq!(Tcp::read(&tcp(&[3, 3, 200, 0], 0), 24).unwrap().options.window_scale, Some(14));
+    assert_eq!(read(&tcp(&[3, 3, 200, 0], 0), 24).unwrap().options.window_scale, Some(14));
 }
 
 #[test]
@@ -180,17 +185,17 @@ fn truncated_and_malformed_headers_are_rejected() {
     let timestamps = [1, 1, 8, 10, 0, 0, 0, 5, 0, 0, 0, 6];
     let whole = tcp(&timestamps, 10);
     for cut in 0..16 {
-        assert_eq!(Tcp::read(&whole[..cut], 42), None);
+        assert_eq!(read(&whole[..cut], 42), None);
     }
     for cut in 16..32 {
-        assert!(Tcp::read(&whole[..cut], 42).unwrap().options.is_cut);
+        assert!(read(&whole[..cut], 42).unwrap().options.is_cut);
     }
     for options in [[8, 1, 0, 0], [8, 0, 0, 0], [5, 200, 0, 0], [1, 1, 1, 9]] {
-        assert!(Tcp::read(&tcp(&options, 0), 24).unwrap().options.is_cut, "{options:?}");
+        assert!(read(&tcp(&options, 0), 24).unwrap().options.is_cut, "{options:?}");
     }
     // A header longer than the segment, and one shorter than the minimum.
-    assert_eq!(Tcp::read(&whole, 20), None);
+    assert_eq!(read(&whole, 20), None);
     let mut short = whole;
     short[12] = 0x40;
-    assert_eq!(Tcp::read(&short, 42), None);
+    assert_eq!(read(&short, 42), None);
 }

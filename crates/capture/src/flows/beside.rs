@@ -69,7 +69,7 @@ impl Feed {
         if self.batch.count == BATCH {
             self.flush();
         }
-        // Written where it stays: a copy would wait for each of its small fields.
+        // Segments are written where they stay: a copy would wait for each of their small fields.
         let segment = &mut self.batch.segments[self.batch.count];
         if !segment.tcp.fill(content, length) {
             return None;

@@ -61,8 +61,8 @@ pub(super) struct Connection {
 impl Connection {
     /// The connection that begins with this packet.
     pub fn new(number: u64, segment: &Segment) -> Self {
-        let &Segment { time: now, from, to, ref tcp, .. } = segment;
-        let (from, to) = ((from, tcp.from), (to, tcp.to));
+        let &Segment { time: now, ref tcp, .. } = segment;
+        let [from, to] = segment.ends();
         let is_syn = tcp.flags.has(Flags::SYN);
         let is_from_client = match (is_syn, tcp.flags.has(Flags::ACK)) {
             (true, is_answer) => !is_answer,
@@ -115,7 +115,8 @@ impl Connection {
 
     /// The sender of a packet.
     pub fn side(&self, segment: &Segment) -> Side {
-        if self.client == (segment.from, segment.tcp.from) { Side::Client } else { Side::Server }
+        let [from, _] = segment.ends();
+        if self.client == from { Side::Client } else { Side::Server }
     }
 
     /// Whether both sides have closed.

@@ -119,7 +119,7 @@ fn reading_stops_when_it_is_told_to() {
         let at = 20.0 + f64::from(n);
         written.client(Segment { id, ..segment(at, ACK, 1001 + 1000 * n, 9001, 1000) });
     }
-    // After so many packets, when the other thread has not yet noticed.
+    // At the first report, and at the second.
     for most in [1 << 16, 1 << 17] {
         let mut reader =
             Reader::new(Box::new(Cursor::new(written.bytes.clone())), "x").expect("a capture");
