@@ -208,14 +208,24 @@ def test_workers_take_consecutive_plans_together() -> None:
     first, second = pool.take(), pool.take()
     assert (first, second) == (range(1), range(1, 2))
     pool.give_back(first, 1, 0.01)
-    # 0.7 s, at 10 ms each.
+    # Nine tenths of 0.7 s, at 10 ms each.
     third = pool.take()
-    assert third == range(2, 72)
+    assert third == range(2, 65)
     # Plans that took longer than estimated go back, and are taken next.
     pool.give_back(third, 10, 1.0)
     assert pool.take().start == 12
     pool.close()
     assert not pool.take()
+
+
+def test_plans_behind_a_cut_are_taken_with_the_next_ones() -> None:
+    """Three plans alone would be run before the group in front of them is stored."""
+    pool = Pool([1.0] * 1000, 1)
+    pool.give_back(pool.take(), 1, 0.01)
+    first = pool.take()
+    assert first == range(1, 64)
+    pool.give_back(first, 60, 0.6)
+    assert pool.take() == range(61, 124)
 
 
 def test_a_long_plan_does_not_delay_short_ones() -> None:

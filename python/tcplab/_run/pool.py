@@ -13,9 +13,14 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 LONGEST_S = 0.7
-"""The target duration of one group of runs: a kill costs no more than this."""
+"""The longest duration of one group of runs: a kill costs no more than this."""
 
-SHORTEST_S = 0.1
+TARGET_S = 0.9 * LONGEST_S
+"""The duration that a group should have at most. One that lasted longer than expected would be cut,
+and storing the few runs behind the cut takes as long as storing many.
+"""
+
+SHORTEST_S = 0.05
 """The least duration of a group. Groups shrink towards the end, so that all threads end together.
 """
 
@@ -68,7 +73,7 @@ class Pool:
             return 1
         rate = max(self._took_s / self._simulated_s, 1e-9)
         rest_s = rate * sum(map(self._simulated, [first, *self._rest])) / (2 * self.threads)
-        most_s = min(max(rest_s, SHORTEST_S), LONGEST_S) / rate
+        most_s = min(max(rest_s, SHORTEST_S), TARGET_S) / rate
         end = bisect_right(self._until_s, self._until_s[first.start] + most_s) - 1
         return max(min(end, first.stop) - first.start, 1)
 
@@ -88,6 +93,8 @@ class Pool:
             self._changed.notify_all()
 
     def _put(self, numbers: range) -> None:
+        if numbers and self._rest and self._rest[-1].start == numbers.stop:
+            numbers = range(numbers.start, self._rest.pop().stop)
         if numbers:
             self._rest.append(numbers)
 

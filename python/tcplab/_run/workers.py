@@ -29,6 +29,9 @@ TICK_S = 0.1
 STOP_TIMEOUT_S = 1.0
 """The time that a stopped run has before the Python class that it is in is interrupted."""
 
+STORING = 2
+"""The number of threads that may store tables without keeping others from running."""
+
 Finish = Callable[[InMemory], Mapping[str, Group]]
 """Stores tables. Returns the group of each run."""
 
@@ -148,9 +151,9 @@ class Workers:
         last = accumulate(map(len, parts))
         ends = [end for part, end in zip(parts, last, strict=True) for _ in part]
         pool = Pool([plan.duration_s for plan in self.plans], number, ends)
-        # One thread more than runs: while one stores tables, another runs plans.
+        # More threads than runs: while some store tables, others run plans.
         running = threading.Semaphore(number)
-        several = range(min(number + 1, len(self.plans)))
+        several = range(min(number + STORING, len(self.plans)))
         threads = [threading.Thread(target=self._work, args=(pool, running)) for _ in several]
         finished_s = 0.0
         waiting = len(self.plans)
