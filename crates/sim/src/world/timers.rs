@@ -117,7 +117,7 @@ impl World<'_> {
             due.push(timer.index());
         }
         let now = self.network.now();
-        due.sort_by_key(|&end| {
+        due.sort_by_cached_key(|&end| {
             let End { endpoint, last, .. } = &self.connections.ends[end];
             let turn = endpoint.expiry_order(now);
             let held = self.holding.iter().position(|&holds| holds == end);
