@@ -13,7 +13,7 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -73,16 +73,17 @@ INTERNAL = 70
 """EX_SOFTWARE of `sysexits.h`: an internal software error."""
 
 
-def parser_of(names: Container[str]) -> Parser:
-    """The parser of the command line, with the arguments of the named subcommands."""
+def parser_of(named: Container[str], known: Iterable[str] = COMMANDS) -> Parser:
+    """The parser of a command line with these subcommands, with the arguments of the named ones."""
     parser = Parser(prog="tcplab", description="A laboratory for transport performance.")
     parser.add_argument("--version", action="version", version=f"tcplab {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, (module, about) in COMMANDS.items():
+    for name in known:
+        module, about = COMMANDS[name]
         subparser = subparsers.add_parser(
             name, help=about, description=f"{about[:1].upper()}{about[1:]}."
         )
-        if name in names:
+        if name in named:
             command = importlib.import_module(f"tcplab.cli.{module}")
             command.add_arguments(subparser)
             subparser.set_defaults(run=command.run)
@@ -94,7 +95,10 @@ def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
     words = sys.argv[1:] if argv is None else argv
     # No option before the subcommand takes a value.
     named = [word for word in words if not word.startswith("-")][:1]
-    return parser_of(named).parse_args(argv)
+    # Without the others it is made sooner. They are listed by an option in front, `--help`, and
+    # beside a word that is none of them.
+    known = named if words[:1] == named and COMMANDS.keys() & named else COMMANDS
+    return parser_of(named, known).parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
