@@ -10,33 +10,33 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
 /// The number of segments handed over at once.
-const BATCH: usize = 512;
+const BATCH: usize = 256;
 /// The most batches in circulation. Where other programs run as well, a thread does not wait at
 /// once while the other one has no processor.
-const BATCHES: usize = 32;
+const BATCHES: usize = 64;
 
-/// Segments.
+/// Segments, and what is known with them.
+#[derive(Default)]
 struct Batch {
     /// The time of the first packet of the capture.
     begin: i64,
     /// The number of packets so far, now and then.
     packets: Option<u64>,
-    count: usize,
-    segments: Box<[Segment]>,
-}
-
-impl Batch {
-    fn new() -> Self {
-        let segments = vec![Segment::default(); BATCH].into();
-        Self { begin: 0, packets: None, count: 0, segments }
-    }
+    segments: Vec<Segment>,
 }
 
 /// The way of segments to their connections.
 pub(crate) struct Feed {
     duplicate_filter: DuplicateFilter,
     hashes: Hashes,
-    batch: Batch,
+    /// Memory of this thread alone, and the number of segments in it. Written one by one to memory
+    /// that the other thread has read, they would wait for a processor far away at each cache line;
+    /// copied together they do not.
+    own: Box<[Segment]>,
+    count: usize,
+    /// The time of the first packet, and the number of packets to report.
+    begin: i64,
+    packets: Option<u64>,
     full: SyncSender<Batch>,
     empty: Receiver<Batch>,
     /// The number of batches in circulation.
@@ -54,7 +54,7 @@ impl Feed {
 
     /// The capture begins at this time.
     pub fn begin(&mut self, time: i64) {
-        self.batch.begin = time;
+        self.begin = time;
     }
 
     /// Adds the segment in an IP packet of `length` bytes behind its headers, captured at `time` on
@@ -66,11 +66,11 @@ impl Feed {
         ip: &Ip<'_>,
         (content, length): (&[u8], u32),
     ) -> Option<&Segment> {
-        if self.batch.count == BATCH {
+        if self.count == BATCH {
             self.flush();
         }
         // Segments are written where they stay: a copy would wait for each of their small fields.
-        let segment = &mut self.batch.segments[self.batch.count];
+        let segment = &mut self.own[self.count];
         if !segment.tcp.fill(content, length) {
             return None;
         }
@@ -79,25 +79,27 @@ impl Feed {
         (segment.ecn, segment.id) = (ip.ecn, ip.id);
         segment.is_duplicate = self.duplicate_filter.is_duplicate(segment);
         segment.hash = self.hashes.of(segment.ends());
-        self.batch.count += 1;
+        self.count += 1;
         Some(segment)
     }
 
     /// Reports the number of packets so far. Returns whether to continue.
     pub fn report(&mut self, packets: u64) -> bool {
-        self.batch.packets = Some(packets);
+        self.packets = Some(packets);
         self.flush()
     }
 
     /// Hands over the segments so far. Returns whether they are wanted.
     fn flush(&mut self) -> bool {
-        let Some(mut next) = self.next_batch() else {
+        let count = std::mem::take(&mut self.count);
+        let Some(mut batch) = self.next_batch() else {
             // The other thread has stopped; `read` learns it from its next report.
-            self.batch.count = 0;
             return false;
         };
-        (next.begin, next.packets, next.count) = (self.batch.begin, None, 0);
-        self.full.send(std::mem::replace(&mut self.batch, next)).is_ok()
+        (batch.begin, batch.packets) = (self.begin, self.packets.take());
+        batch.segments.clear();
+        batch.segments.extend_from_slice(&self.own[..count]);
+        self.full.send(batch).is_ok()
     }
 
     /// An empty batch; none if the other thread has stopped.
@@ -106,7 +108,7 @@ impl Feed {
             Ok(batch) => Some(batch),
             Err(_) if self.batches < BATCHES => {
                 self.batches += 1;
-                Some(Batch::new())
+                Some(Batch::default())
             }
             Err(_) => self.empty.recv().ok(),
         }
@@ -127,8 +129,17 @@ pub(crate) fn follow<T: Send>(
     let (full, batches) = sync_channel(BATCHES);
     let (back, empty) = channel();
     let (duplicate_filter, hashes) = (DuplicateFilter::default(), flows.hashes.clone());
-    let batch = Batch::new();
-    let mut feed = Feed { duplicate_filter, hashes, batch, full, empty, batches: 1 };
+    let mut feed = Feed {
+        duplicate_filter,
+        hashes,
+        own: vec![Segment::default(); BATCH].into(),
+        count: 0,
+        begin: 0,
+        packets: None,
+        full,
+        empty,
+        batches: 0,
+    };
     thread::scope(move |scope| {
         let reader = scope.spawn(move || {
             let result = read(&mut feed);
@@ -137,7 +148,7 @@ pub(crate) fn follow<T: Send>(
         });
         for batch in batches {
             flows.begin(batch.begin);
-            batch.segments[..batch.count].iter().for_each(|segment| flows.add(segment));
+            flows.add(&batch.segments);
             if batch.packets.is_some_and(|packets| !goes_on(packets)) {
                 return None;
             }

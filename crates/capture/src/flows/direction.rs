@@ -633,6 +633,11 @@ impl Half {
             self.next = ack;
         }
         let blocks = tcp.options.sack();
+        if ack == self.una && !is_bare && blocks.is_empty() && self.recovery.is_calm() {
+            // Nearly all data of the only sending side.
+            self.recovery.on_repeated_ack(now);
+            return outcome;
+        }
         let has_dsack = !blocks.is_empty() && self.on_dsack_block(ack, blocks);
         let echo = tcp.options.timestamps.map(|(_, echo)| echo);
         let mut info =

@@ -170,11 +170,34 @@ impl Flows {
         self.begin = time;
     }
 
-    /// Adds a segment.
-    pub(crate) fn add(&mut self, segment: &Segment) {
+    /// Adds segments.
+    pub(crate) fn add(&mut self, segments: &[Segment]) {
+        let mut place = segments.first().and_then(|first| self.find(first));
+        for (number, segment) in segments.iter().enumerate() {
+            // The next one is looked up first: the processor waits for its connection while it
+            // handles this one.
+            let next = segments.get(number + 1);
+            let mut next_place = next.and_then(|next| self.find(next));
+            let connections = self.found.connections;
+            self.add_to(place, segment);
+            if self.found.connections != connections {
+                next_place = next.and_then(|next| self.find(next));
+            }
+            place = next_place;
+        }
+    }
+
+    /// The connection to which a segment belongs.
+    #[inline]
+    fn find(&self, segment: &Segment) -> Option<u32> {
         let ends = segment.ends();
         let is_between = |&place: &u32| self.slots[place as usize].connection.is_between(ends);
-        let mut place = self.places.find(segment.hash, is_between).copied();
+        self.places.find(segment.hash, is_between).copied()
+    }
+
+    /// Adds a segment to its connection, or to a new one.
+    #[inline]
+    fn add_to(&mut self, mut place: Option<u32>, segment: &Segment) {
         if let Some(there) = place
             && self.slots[there as usize].connection.is_replaced_by(segment)
         {

@@ -197,6 +197,18 @@ impl Recovery {
         if let State::Loss { until, .. } = self.state { until } else { 0 }
     }
 
+    /// Whether nothing is to be decided: no recovery and no probe is in progress.
+    #[inline]
+    pub fn is_calm(&self) -> bool {
+        self.state == State::Open && self.tail_probe.is_none()
+    }
+
+    /// Handles an ACK, while nothing is to be decided, that reports nothing new.
+    #[inline]
+    pub fn on_repeated_ack(&mut self, now: i64) {
+        self.last_ack = now;
+    }
+
     /// Handles an ACK.
     pub fn on_ack(&mut self, ack: AckInfo) {
         self.last_ack = ack.now;
