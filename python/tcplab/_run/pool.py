@@ -93,6 +93,7 @@ class Pool:
             self._changed.notify_all()
 
     def _put(self, numbers: range) -> None:
+        """Puts plans in front of the others, in one range with those that follow directly."""
         if numbers and self._rest and self._rest[-1].start == numbers.stop:
             numbers = range(numbers.start, self._rest.pop().stop)
         if numbers:

@@ -634,7 +634,7 @@ impl Half {
         }
         let blocks = tcp.options.sack();
         if ack == self.una && !is_bare && blocks.is_empty() && self.recovery.is_calm() {
-            // Nearly all data of the only sending side.
+            // As with nearly all data of the only sending side.
             self.recovery.on_repeated_ack(now);
             return outcome;
         }
