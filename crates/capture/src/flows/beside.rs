@@ -14,6 +14,8 @@ const BATCH: usize = 256;
 /// The most batches in circulation. Where other programs run as well, a thread does not wait at
 /// once while the other one has no processor.
 const BATCHES: usize = 64;
+/// The number of empty batches returned at once: a return may have to wake the other thread.
+const RETURNED: usize = 16;
 
 /// Segments, and what is known with them.
 #[derive(Default)]
@@ -38,7 +40,9 @@ pub(crate) struct Feed {
     begin: i64,
     packets: Option<u64>,
     full: SyncSender<Batch>,
-    empty: Receiver<Batch>,
+    empty: Receiver<Vec<Batch>>,
+    /// Empty batches at hand.
+    free: Vec<Batch>,
     /// The number of batches in circulation.
     batches: usize,
 }
@@ -104,14 +108,17 @@ impl Feed {
 
     /// An empty batch; none if the other thread has stopped.
     fn next_batch(&mut self) -> Option<Batch> {
-        match self.empty.try_recv() {
-            Ok(batch) => Some(batch),
-            Err(_) if self.batches < BATCHES => {
-                self.batches += 1;
-                Some(Batch::default())
+        if self.free.is_empty() {
+            match self.empty.try_recv() {
+                Ok(batches) => self.free = batches,
+                Err(_) if self.batches < BATCHES => {
+                    self.batches += 1;
+                    self.free.push(Batch::default());
+                }
+                Err(_) => self.free = self.empty.recv().ok()?,
             }
-            Err(_) => self.empty.recv().ok(),
         }
+        self.free.pop()
     }
 }
 
@@ -138,6 +145,7 @@ pub(crate) fn follow<T: Send>(
         packets: None,
         full,
         empty,
+        free: Vec::new(),
         batches: 0,
     };
     thread::scope(move |scope| {
@@ -146,13 +154,17 @@ pub(crate) fn follow<T: Send>(
             feed.flush();
             result
         });
+        let mut used = Vec::new();
         for batch in batches {
             flows.begin(batch.begin);
             flows.add(&batch.segments);
             if batch.packets.is_some_and(|packets| !goes_on(packets)) {
                 return None;
             }
-            back.send(batch).ok();
+            used.push(batch);
+            if used.len() == RETURNED {
+                back.send(std::mem::take(&mut used)).ok();
+            }
         }
         let result = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
         Some((result, flows.finish()))
