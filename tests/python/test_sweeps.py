@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 import polars as pl
@@ -22,7 +24,7 @@ from conftest import Command
 import tcplab as lab
 from tcplab._run.pool import Pool
 from tcplab._store import compaction, run_groups
-from tcplab._store.run_groups import TABLES, OnDisk
+from tcplab._store.run_groups import TABLES, OnDisk, name_of
 
 KILLS = int(os.environ.get("TCPLAB_KILLS", "20"))
 
@@ -201,6 +203,38 @@ def test_a_file_that_may_not_grow_is_an_error_that_names_it(
     assert said.endswith(": file too large")
     again = tcplab("run", "it.json", "--out", "out", "--no-chart", "--quiet")
     assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_groups_left_by_a_killed_merge_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge of three groups was killed when it had removed one. Of two groups with the same run,
+    the first by name counts: the merged one loses the runs of the group before it and is written
+    anew, with the run of the group behind it.
+    """
+
+    def of(seeds: Sequence[int]) -> lab.Experiment:
+        return sweep(1).replace(sweep={"seed": list(seeds)})
+
+    def name(*seeds: int) -> str:
+        return name_of(plan.id for plan in of(seeds).plans())
+
+    first, before, behind = next(
+        seeds
+        for seeds in permutations(range(1, 9), 3)
+        if name(seeds[1]) < name(*seeds) < name(seeds[2])
+    )
+    whole = of([first, before, behind])
+    for experiment in (of([before]), of([behind]), whole):
+        lab.run(experiment, out=tmp_path / "apart" / name_of(p.id for p in experiment.plans()))
+    for group in (tmp_path / "apart").glob("*/group-*"):
+        shutil.copytree(group, tmp_path / "out" / group.name)
+    # Groups of this size are not merged again, which would remove doubles too.
+    monkeypatch.setattr("tcplab._store.run_groups.SMALL", 1)
+    results = lab.run(whole, out=tmp_path / "out")
+    assert not results.computed
+    assert sorted(in_one_place(tmp_path / "out")) == sorted(results.digests)
+    assert lab.verify(tmp_path / "out").findings == []
 
 
 def test_workers_take_consecutive_plans_together() -> None:

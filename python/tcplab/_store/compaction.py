@@ -64,7 +64,8 @@ class Tidying:
             if any(other not in self.groups or self.groups[other].damage() for other in others):
                 continue
             if kept and folder not in gone and group.damage() is None:
-                self._write(dict.fromkeys(kept, group))
+                # From now on these runs are there: the next groups may have them too.
+                owners |= dict.fromkeys(kept, self._write(dict.fromkeys(kept, group)))
             if not kept or folder not in gone:
                 self._remove(folder)
 
@@ -94,12 +95,12 @@ class Tidying:
             for group in whole:
                 self._remove(group.folder)
 
-    def _write(self, runs: Mapping[str, OnDisk]) -> None:
-        """Writes a group of these runs, which are in other groups."""
+    def _write(self, runs: Mapping[str, OnDisk]) -> Path:
+        """Writes a group of these runs, which are in other groups. Returns its folder."""
         ran = {run: group.ran[run] for run, group in runs.items()}
         written = OnDisk.of(self._folder / name_of(runs), ran)
         if written.folder in self.groups:
-            return
+            return written.folder
         unfinished = self._working / written.folder.name
         unfinished.mkdir()
         sources = {group.folder: group for group in runs.values()}
@@ -124,6 +125,7 @@ class Tidying:
         unfinished.rename(written.folder)
         self.groups[written.folder] = written
         self.written.append(listed)
+        return written.folder
 
     def _remove(self, folder: Path) -> None:
         # Renamed in one step: no reader sees half a group.
