@@ -95,7 +95,7 @@ def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
     words = sys.argv[1:] if argv is None else argv
     # No option before the subcommand takes a value.
     named = [word for word in words if not word.startswith("-")][:1]
-    # Without the others it is made sooner. They are listed by an option in front, `--help`, and
+    # A parser of one subcommand is made sooner. All are listed by an option in front, `--help`, and
     # beside a word that is none of them.
     known = named if words[:1] == named and COMMANDS.keys() & named else COMMANDS
     return parser_of(named, known).parse_args(argv)

@@ -16,6 +16,8 @@ const BATCH: usize = 256;
 const BATCHES: usize = 64;
 /// The number of empty batches returned at once: a return may have to wake the other thread.
 const RETURNED: usize = 16;
+// Otherwise all batches could wait to be returned, and both threads for each other.
+const _: () = assert!(RETURNED < BATCHES);
 
 /// Segments, and what is known with them.
 #[derive(Default)]
