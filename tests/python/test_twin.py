@@ -88,6 +88,17 @@ def test_the_twin_of_a_capture_behaves_like_it(tmp_path: Path) -> None:
     assert faster.flows["bytes"].to_list() == [8_000_000]
 
 
+def test_packets_that_were_captured_twice_count_once(tmp_path: Path) -> None:
+    plain, doubled = tmp_path / "plain", tmp_path / "doubled"
+    plain.mkdir()
+    doubled.mkdir()
+    # Each segment is seen again behind the router, later than beside the sender.
+    twice = captured(doubled, captures=[*BOTH, "router>receiver"])
+    assert "duplicates" in lab.capture.info(twice).faults["fault"]
+    once = lab.capture.twin(captured(plain))
+    assert lab.capture.twin(twice).path.equals(once.path)
+
+
 def test_random_losses_are_distinguished_from_queue_overflows(tmp_path: Path) -> None:
     file = captured(tmp_path, queue="200 packets", forward=lab.LinkSettings(loss=0.01))
     twin = lab.capture.twin(file, cc="cubic")

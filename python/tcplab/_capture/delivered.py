@@ -14,8 +14,15 @@ import polars as pl
 FIRST = ("data", "out of order")
 """Kinds of packets that carry data for the first time."""
 
+OF_NO_USE = ("copy", "strange")
+"""Kinds of packets that are not what a host sent or got at that time: second copies of packets
+captured twice, and packets that cannot belong to the connection.
+"""
+
 AGAIN = ("fast", "timeout", "after timeout")
-"""Kinds of packets that retransmit data taken for lost."""
+"""Kinds of packets that retransmit data taken for lost: the beginning of a congestion episode, or
+part of one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,8 @@ class _Connection:
     def read(self, packets: pl.DataFrame) -> None:
         """Processes the packets."""
         columns = ["time_s", "sender", "kind", "flags", "seq", "payload_bytes", "ack", "sack"]
-        for at, sender, kind, flags, seq, payload, ack, sack in packets.select(columns).iter_rows():
+        useful = packets.filter(~pl.col("kind").is_in(OF_NO_USE)).select(columns)
+        for at, sender, kind, flags, seq, payload, ack, sack in useful.iter_rows():
             if sender == self._sender:
                 if "SYN" in flags:
                     # After a retransmission it is unknown which of the two SYNs was answered.

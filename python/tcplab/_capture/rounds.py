@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from tcplab._capture.delivered import AGAIN, OF_NO_USE
+
 Numbers = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-AGAIN = ("fast", "timeout", "after timeout")
-"""Kinds of packets that begin a congestion episode, or are part of one."""
 
 LOSS, TIMEOUT, MARK = 0, 1, 2
 """The causes of a congestion episode."""
@@ -72,7 +71,7 @@ def rounds(packets: pl.DataFrame, flow: dict[str, Any]) -> Rounds | None:
     side = flow["sender"]
     segment = _segment(flow, side)
     table = packets.filter(
-        pl.col("seq").is_not_null() & ~pl.col("kind").is_in(["copy", "strange", "reset"])
+        pl.col("seq").is_not_null() & ~pl.col("kind").is_in([*OF_NO_USE, "reset"])
     )
     if segment <= 0 or len(table) < 10:
         return None
