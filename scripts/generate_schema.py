@@ -26,11 +26,10 @@ class. A key that is a keyword of Python has a trailing underscore: `from_`, `cl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from tcplab._experiment.runnable import Runnable
-from tcplab._experiment.values import Value
+from tcplab._experiment.values import Value, part
 '''
 
 Schema = dict[str, Any]
@@ -76,8 +75,7 @@ def kinds_of(name: str, definition: Schema) -> Iterator[tuple[str, Schema]]:
 
 def class_text(name: str, table: Schema, definitions: Schema, base: str = "Value") -> str:
     """The class for a table."""
-    lines = ["@dataclass(frozen=True, kw_only=True, repr=False, eq=False)"]
-    lines += [f"class {name}({base}):"]
+    lines = ["@part", f"class {name}({base}):"]
     lines += docstring(table["description"])
     required = table.get("required", [])
     for key, value in table["properties"].items():

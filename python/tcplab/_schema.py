@@ -8,11 +8,10 @@ class. A key that is a keyword of Python has a trailing underscore: `from_`, `cl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from tcplab._experiment.runnable import Runnable
-from tcplab._experiment.values import Value
+from tcplab._experiment.values import Value, part
 
 __all__ = [
     "Advise",
@@ -102,7 +101,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Experiment(Runnable):
     """An experiment: a network, its traffic, and the transport of each flow."""
 
@@ -193,7 +192,7 @@ class Experiment(Runnable):
     """The question for `tcplab advise`. Runs do not depend on it."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Until(Value):
     """Repetitions until means have the required precision. Rounds of repetitions are added to all
     variants, each half as many again, until the 95 % confidence interval of every class of flows of
@@ -213,7 +212,7 @@ class Until(Value):
     """The measure whose mean is estimated, over the flows of a class. By default "goodput"."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class DroptailQueue(Value):
     """Drops arriving packets when the queue is full."""
 
@@ -223,7 +222,7 @@ class DroptailQueue(Value):
     KIND: ClassVar[str] = "droptail"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class DropheadQueue(Value):
     """Drops the oldest packets when the queue is full, so that senders detect losses sooner."""
 
@@ -233,7 +232,7 @@ class DropheadQueue(Value):
     KIND: ClassVar[str] = "drophead"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class RedQueue(Value):
     """Drops packets at random, more often the longer the average queue. With `ecn`, a `weight` of 1
     and `min` equal to `max`, RED is a threshold: a packet that finds so long a queue is marked
@@ -274,7 +273,7 @@ class RedQueue(Value):
     KIND: ClassVar[str] = "red"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class CodelQueue(Value):
     """Drops packets when the sojourn time has exceeded the target for an interval."""
 
@@ -293,7 +292,7 @@ class CodelQueue(Value):
     KIND: ClassVar[str] = "codel"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class FqCodelQueue(Value):
     """Serves flows in turn, each from its own `CoDel` queue."""
 
@@ -318,7 +317,7 @@ class FqCodelQueue(Value):
     KIND: ClassVar[str] = "fq-codel"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class PieQueue(Value):
     """Drops packets at random, with a probability that keeps the delay at its target."""
 
@@ -350,7 +349,7 @@ class PieQueue(Value):
     KIND: ClassVar[str] = "pie"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class FqPieQueue(Value):
     """Serves flows in turn, each from its own `PIE` queue."""
 
@@ -393,7 +392,7 @@ class FqPieQueue(Value):
     KIND: ClassVar[str] = "fq-pie"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class SfqQueue(Value):
     """Serves flows in turn. When the limit is reached, the longest queue loses its last packet."""
 
@@ -412,7 +411,7 @@ class SfqQueue(Value):
     KIND: ClassVar[str] = "sfq"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class TbfQueue(Value):
     """Limits packets to a rate below that of the link, except for bursts after a pause."""
 
@@ -442,7 +441,7 @@ class TbfQueue(Value):
     KIND: ClassVar[str] = "tbf"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class FqQueue(Value):
     """Serves flows in turn."""
 
@@ -461,7 +460,7 @@ class FqQueue(Value):
     KIND: ClassVar[str] = "fq"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class CakeQueue(Value):
     """Serves hosts in turn and each host's flows in turn, with a queue for each flow."""
 
@@ -519,7 +518,7 @@ class CakeQueue(Value):
     KIND: ClassVar[str] = "cake"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Dualpi2Queue(Value):
     """Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, and all others
     are under `PI2`. L4S packets are marked in proportion to the square root of the classic queue's
@@ -591,7 +590,7 @@ class Dualpi2Queue(Value):
     KIND: ClassVar[str] = "dualpi2"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class PolicerQueue(Value):
     """Drops packets that find no tokens. Packets do not wait for tokens as in `tbf`: those that
     pass only wait for the link.
@@ -609,7 +608,7 @@ class PolicerQueue(Value):
     KIND: ClassVar[str] = "policer"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class IndependentLoss(Value):
     """Each packet is lost with the same probability."""
 
@@ -622,7 +621,7 @@ class IndependentLoss(Value):
     KIND: ClassVar[str] = "independent"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ListedLoss(Value):
     """Exactly these packets are lost."""
 
@@ -632,7 +631,7 @@ class ListedLoss(Value):
     KIND: ClassVar[str] = "listed"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class GilbertLoss(Value):
     """A good and a bad state; the state may change before each packet."""
 
@@ -656,7 +655,7 @@ class GilbertLoss(Value):
     KIND: ClassVar[str] = "gilbert"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class GilbertTimeLoss(Value):
     """A good and a bad state with durations that do not depend on the traffic."""
 
@@ -695,7 +694,7 @@ class GilbertTimeLoss(Value):
     KIND: ClassVar[str] = "gilbert-time"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class UniformSpread(Value):
     """Uniform between two times."""
 
@@ -708,7 +707,7 @@ class UniformSpread(Value):
     KIND: ClassVar[str] = "uniform"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class NormalSpread(Value):
     """The normal distribution."""
 
@@ -721,7 +720,7 @@ class NormalSpread(Value):
     KIND: ClassVar[str] = "normal"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ParetoSpread(Value):
     """The Pareto distribution."""
 
@@ -734,7 +733,7 @@ class ParetoSpread(Value):
     KIND: ClassVar[str] = "pareto"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ExponentialSpread(Value):
     """The exponential distribution."""
 
@@ -744,7 +743,7 @@ class ExponentialSpread(Value):
     KIND: ClassVar[str] = "exponential"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class EmpiricalSpread(Value):
     """Measured times."""
 
@@ -754,7 +753,7 @@ class EmpiricalSpread(Value):
     KIND: ClassVar[str] = "empirical"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class HandoverDelayRule(Value):
     """A new delay is drawn at the start, and at intervals."""
 
@@ -770,7 +769,7 @@ class HandoverDelayRule(Value):
     KIND: ClassVar[str] = "handover"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Reordering(Value):
     """Random reordering of packets."""
 
@@ -781,7 +780,7 @@ class Reordering(Value):
     """How long they are held back: "5 ms"."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Trace(Value):
     """Delivery opportunities, as in the files of Mahimahi."""
 
@@ -791,7 +790,7 @@ class Trace(Value):
     """
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class SineRateRule(Value):
     """A rate that oscillates around the rate of the link."""
 
@@ -807,7 +806,7 @@ class SineRateRule(Value):
     KIND: ClassVar[str] = "sine"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class RandomWalkRateRule(Value):
     """A random walk that begins at the rate of the link."""
 
@@ -826,7 +825,7 @@ class RandomWalkRateRule(Value):
     KIND: ClassVar[str] = "random-walk"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Train(Value):
     """Delay and opportunities of a few packets that were sent back to back."""
 
@@ -842,7 +841,7 @@ class Train(Value):
     """The milliseconds of its opportunities after the first packet, ascending: `[0, 0, 2, 5]`."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Light(Value):
     """A link with other delays and opportunities under light load than under heavy load. After a
     pause, packets follow a train: the delay and the opportunities that a few packets had in a
@@ -862,7 +861,7 @@ class Light(Value):
     """
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class PeriodicOutageRule(Value):
     """Outages of fixed length at fixed intervals."""
 
@@ -875,7 +874,7 @@ class PeriodicOutageRule(Value):
     KIND: ClassVar[str] = "periodic"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class RandomOutageRule(Value):
     """Random outages."""
 
@@ -888,7 +887,7 @@ class RandomOutageRule(Value):
     KIND: ClassVar[str] = "random"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Contention(Value):
     """A channel for which stations contend, as in Wi-Fi: a station waits until it has won the
     channel, and then sends several packets at once.
@@ -901,7 +900,7 @@ class Contention(Value):
     """The most waiting packets that are sent in one go: 32. By default `32`."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class LinkSettings(Value):
     """Settings of a link, or of one of its directions."""
 
@@ -971,7 +970,7 @@ class LinkSettings(Value):
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Dumbbell(Value):
     """Pairs of hosts that share one bottleneck: `left1`, `left2`, ... are connected to the router
     `left`, `right1`, `right2`, ... to the router `right`. Link settings here apply to the
@@ -1068,7 +1067,7 @@ class Dumbbell(Value):
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ParkingLot(Value):
     """A row of routers `router1`, `router2`, ... with equal links between neighbours. `source` and
     `sink` are at the ends; `entry1`, `entry2`, ... and `exit1`, `exit2`, ... are connected before
@@ -1152,7 +1151,7 @@ class ParkingLot(Value):
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Chain(Value):
     """A row of equal links: `client`, `router1`, `router2`, ..., `server`."""
 
@@ -1228,7 +1227,7 @@ class Chain(Value):
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Star(Value):
     """Hosts around a hub: `host1`, `host2`, ... are connected to `hub`, each by a link of its own.
     Link settings here apply to each of these links.
@@ -1312,7 +1311,7 @@ class Star(Value):
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class FatTree(Value):
     """The fat tree of Al-Fares et al. (SIGCOMM 2008), of equal switches: hosts `host1`, `host2`,
     ... at the switches `edge1-1`, `edge1-2`, ... of pod 1 and so on, above these `aggregation1-1`,
@@ -1396,7 +1395,7 @@ class FatTree(Value):
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Link(Value):
     """A link between two nodes. Settings apply to both directions, unless `forward` or `back`
     differ.
@@ -1477,7 +1476,7 @@ class Link(Value):
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Graph(Value):
     """A network from a file of nodes and links. Link settings here are defaults for the file's
     links.
@@ -1560,7 +1559,7 @@ class Graph(Value):
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Antiparallel(Value):
     """A `client` behind the router `near` and a `server` behind the router `far`, with an
     asymmetric link between the routers.
@@ -1578,7 +1577,7 @@ class Antiparallel(Value):
     """
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Route(Value):
     """An explicit route of packets, in one direction."""
 
@@ -1586,7 +1585,7 @@ class Route(Value):
     """The nodes from the first to the last: `["client", "router1", "server"]`."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Arp(Value):
     """Address resolution (ARP, RFC 826): the first packet to another station waits for a request
     and a reply. A resolved address stays known.
@@ -1606,7 +1605,7 @@ class Arp(Value):
     """
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Lan(Value):
     """A shared half-duplex medium: one station sends at a time, and all receive. A station that
     finds the medium busy backs off for a random time, longer with each attempt (CSMA with binary
@@ -1647,7 +1646,7 @@ class Lan(Value):
     """Address resolution between stations. By default, addresses are known."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Network(Value):
     """The nodes and the links between them: shapes, single links, or both. Parts that use the same
     name for a node share that node.
@@ -1686,7 +1685,7 @@ class Network(Value):
     """Shared media on which only one station sends at a time, by name: `[network.lan.office]`."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Memory(Value):
     """Limits of the memory of all connections of a host, in ascending order."""
 
@@ -1702,7 +1701,7 @@ class Memory(Value):
     """No connection can write above this limit, and out-of-order data is dropped."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Keepalive(Value):
     """Keepalive probes of a silent peer. No probes are sent while data is outstanding."""
 
@@ -1718,7 +1717,7 @@ class Keepalive(Value):
     """
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Stack(Value):
     """The transport: a profile that sets all options, and options that differ from it."""
 
@@ -1935,7 +1934,7 @@ class Stack(Value):
     """The maximum segment size (MSS) in bytes: 1460. The path's MTU limits it too."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Cpu(Value):
     """The processing time of a host. The processor does one thing at a time, in order of arrival.
     Packets that the host sends in response to an event leave before the next event has its turn.
@@ -1955,7 +1954,7 @@ class Cpu(Value):
     """
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Host(Value):
     """Settings of one host."""
 
@@ -1983,7 +1982,7 @@ class Host(Value):
     """
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class SessionClass(Value):
     """Sessions with objects of the same size."""
 
@@ -2000,7 +1999,7 @@ class SessionClass(Value):
     """The size of a request, if it differs from that of other classes: "1 kB"."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class FixedSizes(Value):
     """One size."""
 
@@ -2010,7 +2009,7 @@ class FixedSizes(Value):
     KIND: ClassVar[str] = "fixed"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ZipfSizes(Value):
     """Zipf's law."""
 
@@ -2026,7 +2025,7 @@ class ZipfSizes(Value):
     KIND: ClassVar[str] = "zipf"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ParetoSizes(Value):
     """The Pareto distribution, cut off at `max`."""
 
@@ -2042,7 +2041,7 @@ class ParetoSizes(Value):
     KIND: ClassVar[str] = "pareto"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class LognormalSizes(Value):
     """The log-normal distribution."""
 
@@ -2058,7 +2057,7 @@ class LognormalSizes(Value):
     KIND: ClassVar[str] = "lognormal"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class EmpiricalSizes(Value):
     """Measured sizes."""
 
@@ -2068,7 +2067,7 @@ class EmpiricalSizes(Value):
     KIND: ClassVar[str] = "empirical"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class BulkTraffic(Value):
     """Sends as fast as the transport allows."""
 
@@ -2083,7 +2082,7 @@ class BulkTraffic(Value):
     KIND: ClassVar[str] = "bulk"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class OnOffTraffic(Value):
     """Sends as fast as the transport allows in on periods: either those of `periods`, or `on` and
     `off` in turn.
@@ -2101,7 +2100,7 @@ class OnOffTraffic(Value):
     KIND: ClassVar[str] = "on-off"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class WebTraffic(Value):
     """Loads objects like a web browser: each session requests one object, which flows from `from`
     to `to`. Either `classes` or `sizes` is required.
@@ -2135,7 +2134,7 @@ class WebTraffic(Value):
     KIND: ClassVar[str] = "web"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ArrivalsTraffic(Value):
     """Transfers that arrive over time, each over a connection of its own: at random (`per_second`,
     or at the rate of a `load`), at fixed times (`every`), or when one of several `users` has
@@ -2176,7 +2175,7 @@ class ArrivalsTraffic(Value):
     KIND: ClassVar[str] = "arrivals"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class UdpTraffic(Value):
     """Sends datagrams regardless of their fate: either at a `rate` or at an `interval`, all the
     time or in on periods. A datagram larger than the MTU is fragmented, as in IPv4.
@@ -2211,7 +2210,7 @@ class UdpTraffic(Value):
     KIND: ClassVar[str] = "udp"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class RequestsTraffic(Value):
     """Requests and responses over one connection, with think times. Responses flow from `from` to
     `to`.
@@ -2237,7 +2236,7 @@ class RequestsTraffic(Value):
     KIND: ClassVar[str] = "requests"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class CommandTraffic(Value):
     """Real programs, started on real hosts."""
 
@@ -2250,7 +2249,7 @@ class CommandTraffic(Value):
     KIND: ClassVar[str] = "command"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Flow(Value):
     """Traffic from one node to another, once or several times."""
 
@@ -2300,7 +2299,7 @@ class Flow(Value):
     """The transport of both ends of this flow."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Measure(Value):
     """The part of an experiment that results cover. Events at `from` are included, and events at
     `to` are not. Samples and other time series cover the whole experiment.
@@ -2313,7 +2312,7 @@ class Measure(Value):
     """The end, after the start of the experiment: "800 s". By default its end."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Record(Value):
     """The data to record."""
 
@@ -2336,7 +2335,7 @@ class Record(Value):
     """
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class UniformDistribution(Value):
     """The uniform distribution: any value between two."""
 
@@ -2349,7 +2348,7 @@ class UniformDistribution(Value):
     KIND: ClassVar[str] = "uniform"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class NormalDistribution(Value):
     """The normal distribution."""
 
@@ -2368,7 +2367,7 @@ class NormalDistribution(Value):
     KIND: ClassVar[str] = "normal"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class LognormalDistribution(Value):
     """The log-normal distribution."""
 
@@ -2387,7 +2386,7 @@ class LognormalDistribution(Value):
     KIND: ClassVar[str] = "lognormal"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ParetoDistribution(Value):
     """The Pareto distribution."""
 
@@ -2403,7 +2402,7 @@ class ParetoDistribution(Value):
     KIND: ClassVar[str] = "pareto"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class ExponentialDistribution(Value):
     """The exponential distribution."""
 
@@ -2419,7 +2418,7 @@ class ExponentialDistribution(Value):
     KIND: ClassVar[str] = "exponential"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class EmpiricalDistribution(Value):
     """Values measured elsewhere."""
 
@@ -2429,7 +2428,7 @@ class EmpiricalDistribution(Value):
     KIND: ClassVar[str] = "empirical"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@part
 class Advise(Value):
     """The question for `tcplab advise`: the goals, the paths for which the advice must hold, and
     the settings that may change. Runs do not depend on it.

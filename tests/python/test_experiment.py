@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import inspect
 import json
 import pickle
 import runpy
@@ -118,6 +121,31 @@ def test_a_changed_experiment_is_no_longer_the_file() -> None:
     assert ids(changed) != ids(loaded)
     assert ids(changed.replace(duration="60 s")) == ids(loaded)
     assert ids(pickle.loads(pickle.dumps(loaded))) == ids(loaded)
+
+
+def test_parts_are_immutable_and_take_their_keys_alone() -> None:
+    flow = lab.Flow(from_="a", to="b")
+    assert flow.cc is None
+    with pytest.raises(dataclasses.FrozenInstanceError, match="'cc': use `replace`"):
+        flow.cc = "bbr"  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del flow.cc
+    assert flow.replace(cc="bbr").cc == "bbr"
+    with pytest.raises(TypeError, match="Flow: there is no 'frm'; there are name, from_, to, "):
+        lab.Flow(frm="a", to="b")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="Flow: 'from_' is missing"):
+        lab.Flow(to="b")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        lab.Flow("a", "b")  # type: ignore[call-arg, misc]
+    copies = (pickle.loads(pickle.dumps(flow)), copy.copy(flow), copy.deepcopy(flow))
+    assert {flow, *copies} == {flow}
+
+
+def test_help_names_the_keys_of_a_part() -> None:
+    parameters = inspect.signature(lab.Measure).parameters
+    assert list(parameters) == ["from_", "to"]
+    assert all(one.kind is one.KEYWORD_ONLY and one.default is None for one in parameters.values())
+    assert inspect.signature(lab.Flow).parameters["to"].default is inspect.Parameter.empty
 
 
 def test_repr_shows_the_given_fields() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import operator
 import re
@@ -10,8 +11,9 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, localcontext
+from functools import partial
 from os import PathLike, fspath
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from tcplab._core import ConfigError
 
@@ -19,15 +21,57 @@ DEEPEST = 32
 """The deepest nesting of an experiment. A value nested deeper contains itself."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+Kind = TypeVar("Kind")
+
+
+@typing.dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
+def part(kind: type[Kind]) -> type[Kind]:
+    """Makes a class a part of an experiment: the names declared in it are its keys."""
+    return dataclasses.dataclass(kw_only=True, init=False, repr=False, eq=False)(kind)
+
+
+class _Signature:
+    """The arguments of a part, for `help` and notebooks."""
+
+    def __get__(self, _part: object, kind: type[Value]) -> inspect.Signature:
+        parameter = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+        parameters = []
+        for field in fields_of(kind):
+            given = {} if field.default is dataclasses.MISSING else {"default": field.default}
+            parameters.append(parameter(field.name, annotation=field.type, **given))
+        return inspect.Signature(parameters)
+
+
+@part
 class Value:
     """A part of an experiment. Parts are immutable: `replace` returns a changed copy.
 
     Methods that `dataclass` would compile for each class are written once here: there are 75
-    classes, and every command loads them.
+    classes, and every command loads them. Compiled, they took six times as long to load.
     """
 
     KIND: ClassVar[str | None] = None
+
+    __signature__ = _Signature()
+
+    def __init__(self, **keys: Any) -> None:
+        values = {field.name: field.default for field in fields_of(self)}
+        if unknown := keys.keys() - values.keys():
+            there = f"there is no {min(unknown)!r}; there are {', '.join(values)}"
+            raise TypeError(f"{type(self).__name__}: {there}")
+        values |= keys
+        if missing := [name for name, value in values.items() if value is dataclasses.MISSING]:
+            raise TypeError(f"{type(self).__name__}: {missing[0]!r} is missing")
+        vars(self).update(values)
+
+    if not typing.TYPE_CHECKING:
+        # Type checkers know that parts are frozen. They would take these for leave to set any name.
+
+        def __setattr__(self, name: str, _value: object) -> NoReturn:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to {name!r}: use `replace`")
+
+        def __delattr__(self, name: str) -> NoReturn:
+            raise dataclasses.FrozenInstanceError(f"cannot delete {name!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Returns this part as plain dicts, lists, texts and numbers, with the keys set."""
