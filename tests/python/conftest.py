@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,9 @@ OWN_CC = EXAMPLES.parent / "docs" / "how-to" / "kernels.md"
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
     os.unsetenv(name)
+
+# Under `nohup` it is ignored, and commands would inherit that.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
