@@ -28,7 +28,7 @@ for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
     os.unsetenv(name)
 
-# Under `nohup` it is ignored, and commands would inherit that.
+# Under `nohup` this signal is ignored, and the commands of tests would ignore it too.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
